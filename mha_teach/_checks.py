@@ -1,0 +1,318 @@
+"""What the public functions of ``attention.py`` demand of their arguments.
+
+Each check raises before anything is computed, and its message names the argument, its
+value and the way out.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from torch import Tensor, nn
+
+from mha_teach.cache import KVCache
+from mha_teach.masks import Causal, Mask, require_bool
+
+if TYPE_CHECKING:
+    from mha_teach.attention import MultiHeadAttention
+
+
+class Inputs(NamedTuple):
+    """Checked arguments of a module call, with a batch axis in front."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Mask | None
+    head_gate: Tensor | None
+
+
+def head_sizes(
+    d_model: int,
+    num_heads: int,
+    d_k: int | None,
+    d_v: int | None,
+    num_kv_heads: int | None,
+    d_context: int | None,
+    dropout: float,
+) -> tuple[int, int, int, int]:
+    """Fill in the defaults d_k, d_v, num_kv_heads, d_context."""
+    for name, size in {
+        "d_model": d_model,
+        "num_heads": num_heads,
+        "d_k": d_k,
+        "d_v": d_v,
+        "num_kv_heads": num_kv_heads,
+        "d_context": d_context,
+    }.items():
+        if size is None:
+            continue
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise TypeError(f"{name} must be an int, got {size!r}")
+        if size < 1:
+            raise ValueError(f"{name}={size} must be at least 1")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout={dropout} is a probability; use 0 <= dropout < 1")
+    if d_k is None and d_model % num_heads:
+        raise ValueError(
+            f"d_model={d_model} is not divisible by num_heads={num_heads}; "
+            f"pass d_k=… or use one of {_nearest_divisors(d_model, num_heads)} heads"
+        )
+    num_kv_heads = num_kv_heads or num_heads
+    if num_heads % num_kv_heads:
+        raise ValueError(
+            f"num_kv_heads={num_kv_heads} does not divide num_heads={num_heads}; "
+            f"use one of {_divisors(num_heads)}"
+        )
+    d_k = d_k or d_model // num_heads
+    return d_k, d_v or d_k, num_kv_heads, d_context or d_model
+
+
+def _divisors(n: int) -> list[int]:
+    return [i for i in range(1, n + 1) if n % i == 0]
+
+
+def _nearest_divisors(n: int, target: int) -> list[int]:
+    nearest = sorted(_divisors(n), key=lambda i: (abs(i - target), i))
+    return sorted(nearest[:4])
+
+
+def attention_arguments(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> None:
+    """Check the arguments of ``scaled_dot_product_attention``."""
+    for name, tensor in {"q": q, "k": k, "v": v}.items():
+        _require_floating(name, tensor)
+        if tensor.dim() < 2:
+            raise ValueError(
+                f"{name} has shape {tuple(tensor.shape)}; it needs at least two axes, "
+                "(…, tokens, width)"
+            )
+    if q.shape[-1] != k.shape[-1]:
+        raise ValueError(
+            f"q has d_k={q.shape[-1]} but k has d_k={k.shape[-1]}; a dot product "
+            "needs equal widths, so project both to one d_k"
+        )
+    if q.shape[-1] == 0:
+        raise ValueError("q and k have d_k=0; a dot product needs at least one term")
+    _require_same_length("k", k, "v", v)
+    if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
+        raise ValueError(
+            f"q, k and v differ in their leading axes: {tuple(q.shape[:-2])}, "
+            f"{tuple(k.shape[:-2])}, {tuple(v.shape[:-2])}; expand them to one shape"
+        )
+    if mask is None:
+        return
+    require_bool(mask)
+    if _is_causal_of(mask, q.shape[-2], k.shape[-2]):
+        return
+    scores_shape = (*q.shape[:-1], k.shape[-2])
+    if mask.dim() == 2:
+        _require_2d(mask, q.shape[-2], k.shape[-2])
+    elif mask.dim() != q.dim():
+        raise ValueError(
+            f"mask of shape {tuple(mask.shape)} has {mask.dim()} axes, but q has "
+            f"{q.dim()}; pass a 2-D mask (n_q, n_k), or one with an axis (perhaps of "
+            "size 1) for each axis of q"
+        )
+    else:
+        _require_broadcastable(mask, scores_shape)
+
+
+def module_arguments(
+    module: "MultiHeadAttention",
+    query: Tensor,
+    key: Tensor | None,
+    value: Tensor | None,
+    mask: Mask | None,
+    head_gate: Tensor | None,
+) -> Inputs:
+    """Check the arguments of a module call, fill in defaults, add a batch axis."""
+    if key is None:
+        if value is not None:
+            raise ValueError(
+                "value was given without key; pass both, or key alone to use it as both"
+            )
+        if module.d_context != module.d_model:
+            raise ValueError(
+                f"key is needed: this module has d_context={module.d_context} and "
+                f"d_model={module.d_model}, so the query cannot be its own context"
+            )
+        key = query
+    value = key if value is None else value
+    _require_tokens("query", query, "d_model", module.d_model)
+    _require_tokens("key", key, "d_context", module.d_context)
+    _require_tokens("value", value, "d_context", module.d_context)
+    if not query.dim() == key.dim() == value.dim():
+        raise ValueError(
+            f"query, key and value have {query.dim()}, {key.dim()} and {value.dim()} "
+            "axes; give all of them a batch axis, or none"
+        )
+    _require_same_length("key", key, "value", value)
+    if query.dim() == 2:
+        query, key, value = query[None], key[None], value[None]
+        batched = False
+    else:
+        batched = True
+    if not query.shape[0] == key.shape[0] == value.shape[0]:
+        raise ValueError(
+            f"query, key and value have batch sizes {query.shape[0]}, {key.shape[0]}, "
+            f"{value.shape[0]}; they must be equal"
+        )
+    batch, n_q, n_k = query.shape[0], query.shape[1], key.shape[1]
+    module_mask(mask, (batch, module.num_heads, n_q, n_k))
+    if head_gate is not None:
+        _require_gate(head_gate, module.num_heads, batch if batched else None)
+    return Inputs(query, key, value, mask, head_gate)
+
+
+def module_mask(mask: Mask | None, scores_shape: tuple[int, int, int, int]) -> None:
+    """Check a mask against scores of shape (batch, num_heads, n_q, n_k)."""
+    if mask is None:
+        return
+    require_bool(mask)
+    if _is_causal_of(mask, *scores_shape[-2:]):
+        return
+    if mask.dim() == 2:
+        _require_2d(mask, *scores_shape[-2:])
+    elif mask.dim() == 3:
+        raise ValueError(
+            f"mask of shape {tuple(mask.shape)} is ambiguous: its first axis could be "
+            "batch or head; pass mask[:, None] for (batch, n_q, n_k) or mask[None] for "
+            "(head, n_q, n_k)"
+        )
+    elif mask.dim() == 4:
+        _require_broadcastable(mask, scores_shape)
+    else:
+        raise ValueError(
+            f"mask of shape {tuple(mask.shape)} has {mask.dim()} axes; use 2, "
+            "(n_q, n_k), or 4, broadcastable to (batch, head, n_q, n_k)"
+        )
+
+
+def decode_arguments(
+    module: "MultiHeadAttention", x_new: Tensor, cache: KVCache, mask: Mask | None
+) -> Tensor:
+    """Check the arguments of ``decode``; return ``x_new`` with a batch axis."""
+    if module.d_context != module.d_model:
+        raise ValueError(
+            f"decode attends to its own tokens, but this module has d_context="
+            f"{module.d_context} and d_model={module.d_model}; use forward instead"
+        )
+    _require_tokens("x_new", x_new, "d_model", module.d_model)
+    x_new = x_new[None] if x_new.dim() == 2 else x_new
+    batch, n_new = x_new.shape[:2]
+    expected = (batch, module.num_kv_heads, module.d_k, module.d_v)
+    found = (*cache.k.shape[:2], cache.k.shape[3], cache.v.shape[3])
+    if found != expected:
+        raise ValueError(
+            f"cache has (batch, num_kv_heads, d_k, d_v)={found}, but x_new and this "
+            f"module need {expected}; make it with module.new_cache({batch}, …)"
+        )
+    cache.require_room(n_new)
+    module_mask(mask, (batch, module.num_heads, n_new, cache.length + n_new))
+    return x_new
+
+
+def torch_module(module: nn.MultiheadAttention) -> None:
+    """Check that an ``nn.MultiheadAttention`` has a counterpart here."""
+    if not isinstance(module, nn.MultiheadAttention):
+        raise TypeError(
+            f"from_torch needs an nn.MultiheadAttention, got {type(module).__name__}"
+        )
+    if module.kdim != module.vdim:
+        raise ValueError(
+            f"kdim={module.kdim} and vdim={module.vdim} differ; here key and value "
+            "share one width, d_context"
+        )
+    if module.bias_k is not None:
+        raise ValueError("add_bias_kv=True has no counterpart here; build without it")
+    if module.add_zero_attn:
+        raise ValueError("add_zero_attn=True has no counterpart here; build without it")
+
+
+def has_torch_counterpart(module: "MultiHeadAttention") -> None:
+    """Check that ``nn.MultiheadAttention`` can hold these weights."""
+    if module.num_kv_heads != module.num_heads:
+        raise ValueError(
+            f"num_kv_heads={module.num_kv_heads} is less than num_heads="
+            f"{module.num_heads}; nn.MultiheadAttention needs them equal"
+        )
+    if module.d_v != module.d_k:
+        raise ValueError(
+            f"d_v={module.d_v} differs from d_k={module.d_k}; "
+            "nn.MultiheadAttention needs them equal"
+        )
+    if module.num_heads * module.d_k != module.d_model:
+        raise ValueError(
+            f"num_heads * d_k = {module.num_heads} * {module.d_k} differs from "
+            f"d_model={module.d_model}; nn.MultiheadAttention needs them equal"
+        )
+
+
+def _require_floating(name: str, tensor: Tensor) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}")
+    if not tensor.is_floating_point():
+        raise TypeError(
+            f"{name} must be floating point, got {tensor.dtype}; embed token ids "
+            "first, or convert with .float()"
+        )
+
+
+def _require_tokens(name: str, tensor: Tensor, width_name: str, width: int) -> None:
+    _require_floating(name, tensor)
+    if tensor.dim() not in (2, 3):
+        raise ValueError(
+            f"{name} has shape {tuple(tensor.shape)}; use (n, {width_name}) or "
+            f"(batch, n, {width_name})"
+        )
+    if tensor.shape[-1] != width:
+        raise ValueError(
+            f"{name} has width {tensor.shape[-1]}, but this module was built with "
+            f"{width_name}={width}"
+        )
+
+
+def _require_same_length(
+    key_name: str, key: Tensor, value_name: str, value: Tensor
+) -> None:
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(
+            f"{key_name} has {key.shape[-2]} tokens and {value_name} has "
+            f"{value.shape[-2]}; every key needs its value"
+        )
+
+
+def _is_causal_of(mask: Mask, n_q: int, n_k: int) -> bool:
+    if not isinstance(mask, Causal):
+        return False
+    if (mask.n_q, mask.n_k) != (n_q, n_k):
+        raise ValueError(
+            f"mask is causal({mask.n_q}, {mask.n_k}), but there are n_q={n_q} queries "
+            f"and n_k={n_k} keys; pass masks.causal({n_q}, {n_k})"
+        )
+    return True
+
+
+def _require_2d(mask: Tensor, n_q: int, n_k: int) -> None:
+    if mask.shape != (n_q, n_k):
+        raise ValueError(
+            f"mask of shape {tuple(mask.shape)} should be (n_q, n_k)=({n_q}, {n_k}); "
+            "for one row per sequence use masks.padding(lengths, n_k)"
+        )
+
+
+def _require_broadcastable(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
+    pairs = zip(mask.shape, scores_shape, strict=True)
+    if any(size not in (1, full) for size, full in pairs):
+        raise ValueError(
+            f"mask of shape {tuple(mask.shape)} does not broadcast to the scores "
+            f"{tuple(scores_shape)}; each axis must agree or be 1"
+        )
+
+
+def _require_gate(gate: Tensor, num_heads: int, batch: int | None) -> None:
+    _require_floating("head_gate", gate)
+    shapes = [(num_heads,)] if batch is None else [(num_heads,), (batch, num_heads)]
+    if tuple(gate.shape) not in shapes:
+        allowed = " or ".join(str(shape) for shape in shapes)
+        raise ValueError(
+            f"head_gate has shape {tuple(gate.shape)}; use {allowed}, one number a head"
+        )

@@ -1,0 +1,221 @@
+"""Who may attend to whom.
+
+Every mask here is boolean and True means "may attend", as in
+``torch.nn.functional.scaled_dot_product_attention``. ``nn.MultiheadAttention`` says
+the opposite; ``to_torch_mha`` is the one place that inverts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Causal:
+    """A causal mask by name: query i may attend to keys up to its own place.
+
+    The last query is aligned with the last key, so ``n_q`` new tokens behind a cache
+    see all that came before them. The name lets the fast path skip the upper half of
+    the work; ``tensor`` spells the mask out.
+    """
+
+    n_q: int
+    n_k: int
+
+    def __post_init__(self):
+        require_size("n_q", self.n_q)
+        require_size("n_k", self.n_k)
+
+    def tensor(self, device: torch.device | str | None = None) -> Bool[Tensor, "q k"]:
+        """Return the mask as a bool tensor (n_q, n_k)."""
+        full = torch.ones(self.n_q, self.n_k, dtype=torch.bool, device=device)
+        return full.tril(diagonal=self.n_k - self.n_q)
+
+
+Mask = Tensor | Causal
+
+
+def causal(n_q: int, n_k: int | None = None) -> Causal:
+    """Let query i attend to key j when j <= i + n_k - n_q.
+
+    Parameters
+    ----------
+    n_q, n_k
+        Number of queries and of keys; ``n_k`` defaults to ``n_q``.
+
+    Examples
+    --------
+    >>> causal(2, 3).tensor().int()
+    tensor([[1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
+    """
+    return Causal(n_q, n_q if n_k is None else n_k)
+
+
+def padding(
+    lengths: Sequence[int] | Int[Tensor, " batch"], n_k: int
+) -> Bool[Tensor, "batch 1 1 n_k"]:
+    """Let every query attend to the first ``lengths[b]`` keys of sequence b.
+
+    Padding hides keys, never queries: rows of padded queries stay as they are.
+
+    Raises
+    ------
+    ValueError
+        If a length is negative or larger than ``n_k``.
+
+    Examples
+    --------
+    >>> padding([1, 3], 3)[:, 0, 0].int()
+    tensor([[1, 0, 0],
+            [1, 1, 1]], dtype=torch.int32)
+    """
+    require_size("n_k", n_k)
+    lengths = torch.as_tensor(lengths)
+    if lengths.dim() != 1 or lengths.is_floating_point() or lengths.is_complex():
+        raise TypeError(
+            f"lengths must be one integer per sequence, got {lengths.dtype} of shape "
+            f"{tuple(lengths.shape)}; pass e.g. padding([3, 5], n_k=5)"
+        )
+    for length in lengths.tolist():
+        if not 0 <= length <= n_k:
+            raise ValueError(
+                f"lengths contains {length}, but there are n_k={n_k} keys; "
+                "each length must lie between 0 and n_k"
+            )
+    positions = torch.arange(n_k, device=lengths.device)
+    return (positions < lengths[:, None])[:, None, None, :]
+
+
+def window(n: int, width: int) -> Bool[Tensor, "n n"]:
+    """Let query i attend to itself and the ``width - 1`` tokens before it.
+
+    Examples
+    --------
+    >>> window(3, 2).int()
+    tensor([[1, 0, 0],
+            [1, 1, 0],
+            [0, 1, 1]], dtype=torch.int32)
+    """
+    require_size("n", n)
+    if width < 1:
+        raise ValueError(f"width={width} leaves no key; use width=1 or more")
+    full = torch.ones(n, n, dtype=torch.bool)
+    return full.tril() & full.triu(1 - width)
+
+
+def combine(*masks: Mask) -> Bool[Tensor, "..."]:
+    """Let a query attend to a key only where every mask says so.
+
+    Masks are 2-D (n_q, n_k) or 4-D, broadcastable to (batch, head, n_q, n_k).
+
+    Raises
+    ------
+    TypeError
+        If a mask is not bool.
+    ValueError
+        If there is no mask, or the shapes do not broadcast.
+    """
+    if not masks:
+        raise ValueError("combine() needs at least one mask, got none")
+    for mask in masks:
+        require_bool(mask)
+    device = next((m.device for m in masks if isinstance(m, Tensor)), None)
+    tensors = [as_tensor(mask, device) for mask in masks]
+    for mask in tensors:
+        if mask.dim() not in (2, 4):
+            raise ValueError(
+                f"mask of shape {tuple(mask.shape)} is neither (n_q, n_k) nor "
+                "(batch, head, n_q, n_k); for (batch, n_q, n_k) pass mask[:, None]"
+            )
+    result = tensors[0]
+    for mask in tensors[1:]:
+        try:
+            result = result & mask
+        except RuntimeError:
+            shapes = ", ".join(str(tuple(m.shape)) for m in tensors)
+            raise ValueError(
+                f"masks of shapes {shapes} do not broadcast together; "
+                "each axis must agree or be 1"
+            ) from None
+    return result
+
+
+def to_torch_mha(
+    mask: Mask, *, batch_size: int | None = None, num_heads: int | None = None
+) -> Bool[Tensor, "..."]:
+    """Turn a mask into the ``attn_mask`` of ``nn.MultiheadAttention``.
+
+    There True means "may not attend", and a mask per sequence and head has shape
+    (batch * num_heads, n_q, n_k). A 2-D mask stays 2-D. The query axis is not
+    repeated: expand a padding mask first (``mask.expand(-1, -1, n_q, -1)``) or pass
+    ``~mask[:, 0, 0]`` as ``key_padding_mask``.
+
+    Parameters
+    ----------
+    mask
+        (n_q, n_k), or 4-D, broadcastable to (batch, num_heads, n_q, n_k).
+    batch_size, num_heads
+        Sizes of the first two axes, needed where the mask has 1 there.
+
+    Raises
+    ------
+    ValueError
+        If a needed size is missing or contradicts the mask.
+    """
+    require_bool(mask)
+    mask = as_tensor(mask)
+    if mask.dim() == 2:
+        return ~mask
+    if mask.dim() != 4:
+        raise ValueError(
+            f"mask of shape {tuple(mask.shape)} is neither (n_q, n_k) nor "
+            "(batch, head, n_q, n_k); for (batch, n_q, n_k) pass mask[:, None]"
+        )
+    batch_size = _axis_size("batch_size", batch_size, mask.shape[0])
+    num_heads = _axis_size("num_heads", num_heads, mask.shape[1])
+    return ~mask.expand(batch_size, num_heads, -1, -1).flatten(0, 1)
+
+
+def as_tensor(mask: Mask, device: torch.device | str | None = None) -> Tensor:
+    """Spell out a named mask; return a tensor as it is."""
+    return mask.tensor(device) if isinstance(mask, Causal) else mask
+
+
+def require_bool(mask: Mask) -> None:
+    """Raise a TypeError unless the mask is named or a bool tensor."""
+    if isinstance(mask, Causal):
+        return
+    if not isinstance(mask, Tensor):
+        raise TypeError(
+            "mask must be a bool tensor (True = may attend) or masks.causal(…), "
+            f"got {type(mask).__name__}; pass torch.tensor(mask, dtype=torch.bool)"
+        )
+    if mask.dtype != torch.bool:
+        way_out = (
+            "an additive mask becomes bool by mask == 0"
+            if mask.is_floating_point()
+            else "a mask of 1 and 0 becomes bool by mask == 1"
+        )
+        raise TypeError(
+            f"mask must be bool (True = may attend), got {mask.dtype}; {way_out}"
+        )
+
+
+def _axis_size(name: str, given: int | None, in_mask: int) -> int:
+    if given is None and in_mask == 1:
+        raise ValueError(f"mask has size 1 on that axis; pass {name}=…")
+    if given is not None and in_mask not in (1, given):
+        raise ValueError(f"{name}={given} contradicts the mask, which has {in_mask}")
+    return in_mask if given is None else given
+
+
+def require_size(name: str, size: int) -> None:
+    """Raise unless ``size`` is an int of 0 or more."""
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise TypeError(f"{name} must be an int, got {type(size).__name__} ({size!r})")
+    if size < 0:
+        raise ValueError(f"{name}={size} is negative; a size is 0 or more")
