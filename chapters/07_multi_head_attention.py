@@ -1,0 +1,364 @@
+# %% [markdown]
+# # Build multi-head attention
+#
+# **You will build** a class of 25 lines that computes multi-head attention, equals PyTorch's, and runs a pretrained encoder.
+#
+# **You will be able to**
+#
+# - write the class from memory and say the shape after every line,
+# - show that it is right against three witnesses: a loop over heads, PyTorch's function and PyTorch's module,
+# - explain why $d_k = d_\text{model}/h$ is a convention and not a law,
+# - say what moving $h$ or $d_k$ does to shapes, parameters and accuracy.
+#
+# **Before you start.** You have met the dot product, softmax and `nn.Linear`. Symbols are in the [notation](notation.md).
+# Reading and running takes 35 minutes; the [exercises](exercises/07_multi_head_attention.ipynb) take 50 more.
+
+# %%
+import json
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from mha_teach import MultiHeadAttention, costs, masks, models, plots
+from mha_teach.widgets import AttentionMap, Heads
+
+_ = torch.manual_seed(0)
+
+# %% [markdown]
+# ## Where does a head look?
+#
+# A pretrained encoder reads a sentence in six layers. Each layer has twelve *heads*, and each head decides for every
+# token how much it looks at every other.
+#
+# > **Predict.** Three heads read *The cat sat on the mat because it was tired*. Will their maps look alike? Which words
+# > would you look at from *it*?
+
+# %%
+encoder = models.load_minilm_or_stand_in()
+reading = encoder.encode(["The cat sat on the mat because it was tired."])
+tokens = reading.tokens[0]
+
+chosen = [(0, 2), (1, 8), (5, 11)]                # (layer, head), counted from 0
+maps = [reading.traces[layer].weights[0, head] for layer, head in chosen]
+plots.show(
+    plots.attention_maps(maps, tokens, [f"layer {a}, head {b}" for a, b in chosen]),
+    alt="Three attention maps of one sentence. In the first, every token looks at the "
+    "token before it; in the second, mostly at the token after it; in the third, "
+    "several words look at 'cat', and so does 'it'.",
+)
+
+# %% tags=["guard"]
+if encoder.pretrained:
+    cat, it = tokens.index("cat"), tokens.index("it")
+    assert maps[0].diagonal(-1).min() > 0.95       # the token before
+    assert maps[1].diagonal(1)[1:-1].mean() > 0.5  # the token after
+    assert maps[2][it].argmax() == cat and maps[2][it, cat] > 0.6
+
+# %% [markdown]
+# A row is a token that asks, the *query*. A column is a token that is looked at, the *key*. Every row sums to one.
+#
+# The first head looks at the token before, whatever it is. The second looks at the token after, most of the time. The third
+# depends on the words: two thirds of the row of *it* lie on *cat*. One head gives one map, so three maps need three heads.
+# How can one module compute twelve at once?
+#
+# ## What does it compute?
+#
+# Each head has its own three matrices. It projects the tokens $X$, one row each, to queries, keys and values, and averages the
+# values:
+#
+# $$ \mathrm{head}_i = \operatorname{softmax}\!\left(\frac{(X W_i^Q)(X W_i^K)^\top}{\sqrt{d_k}}\right) X W_i^V,
+# \qquad i = 1, \ldots, h \tag{1} $$
+#
+# The results stand side by side, and one more matrix brings them back to the width of the tokens:
+#
+# $$ \operatorname{MultiHead}(X) = \big[\, \mathrm{head}_1 \;\cdots\; \mathrm{head}_h \,\big]\, W^O \tag{2} $$
+#
+# That makes four steps: project, split, attend, merge. We take them on a batch of 2 sentences of 5 tokens.
+#
+# ### Project and split
+#
+# The $h$ matrices $W_i^Q$ have $d_k$ columns each. Put them side by side, and they are one matrix with $h \cdot d_k$ columns:
+# one linear map serves all heads. Afterwards we cut its result into heads.
+#
+# > **Predict.** `q_proj(x)` has shape (2, 5, 12). Every head needs its own 5 × 4 matrix, for each sentence. Which shape do we
+# > want? And is `reshape` to that shape the right cut?
+
+# %%
+batch, n, d_model, h, d_k = 2, 5, 12, 3, 4
+x = torch.randn(batch, n, d_model)
+q_proj, k_proj, v_proj, out_proj = (nn.Linear(d_model, d_model) for _ in range(4))
+
+def split(t):                                     # (batch, n, h * d_k)
+    return t.unflatten(-1, (h, d_k)).transpose(1, 2)
+
+q, k, v = split(q_proj(x)), split(k_proj(x)), split(v_proj(x))
+assert q.shape == k.shape == v.shape == (batch, h, n, d_k)
+reshaped = q_proj(x).reshape(batch, h, n, d_k)
+print("the same shape:", reshaped.shape == q.shape)
+print("the same numbers:", torch.equal(reshaped, q))
+
+# %% [markdown]
+# `split` cuts the last axis in three and moves the head beside the batch. A plain `reshape` gives the right shape and the
+# wrong numbers: it deals out the numbers in the order they lie in memory, so "head 0" gets all of token 0, all of token 1 and
+# a part of token 2.
+#
+# ### Attend and merge
+#
+# `@` multiplies the last two axes and treats the others as a stack. Six attentions, 2 sentences × 3 heads, are one product.
+# `k.mT` swaps the last two axes.
+#
+# > **Predict.** Which of the shapes below holds $n \times n$ numbers per head? Along which axis must softmax sum to one?
+
+# %%
+scores = q @ k.mT / d_k**0.5
+weights = scores.softmax(dim=-1)                  # over the keys
+head_outputs = weights @ v
+assert scores.shape == weights.shape == (batch, h, n, n)
+assert head_outputs.shape == (batch, h, n, d_k)
+assert torch.allclose(weights.sum(dim=-1), torch.ones(batch, h, n))
+
+merged = head_outputs.transpose(1, 2).flatten(2)  # undo the split
+output = out_proj(merged)
+assert merged.shape == (batch, n, h * d_k) and output.shape == (batch, n, d_model)
+
+# %% [markdown]
+# A score is a sum of $d_k$ products; it swings wider as $d_k$ grows, and the division by $\sqrt{d_k}$ takes that back.
+#
+# Until `out_proj`, no number of one head meets a number of another. $W^O$ is the only place where heads mix.
+#
+# ## The class
+#
+# Now it is your turn. Cover the next cell and type the class: two methods to split and merge, one to do the four steps. A
+# mask says who may look at whom: True means *may attend*.
+
+# %%
+class MyMultiHeadAttention(nn.Module):
+    def __init__(self, d_model, h):
+        super().__init__()
+        self.h, self.d_k = h, d_model // h
+        self.q_proj = nn.Linear(d_model, d_model)
+        self.k_proj = nn.Linear(d_model, d_model)
+        self.v_proj = nn.Linear(d_model, d_model)
+        self.out_proj = nn.Linear(d_model, d_model)
+
+    def split(self, t):                           # to (batch, h, n, d_k)
+        return t.unflatten(-1, (self.h, self.d_k)).transpose(1, 2)
+
+    def merge(self, t):                           # to (batch, n, h * d_k)
+        return t.transpose(1, 2).flatten(2)
+
+    def forward(self, x, mask=None):
+        q = self.split(self.q_proj(x))
+        k = self.split(self.k_proj(x))
+        v = self.split(self.v_proj(x))
+        scores = q @ k.mT / self.d_k**0.5         # (batch, h, n, n)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        weights = scores.softmax(dim=-1)
+        return self.out_proj(self.merge(weights @ v)), weights
+
+# %% [markdown]
+# ## Is it right?
+#
+# The shapes are right. That proves little: the `reshape` above had the right shape too. We call three witnesses.
+#
+# The first is equation (1), one head at a time. Head $i$ owns $d_k$ rows of each weight, because `nn.Linear` stores its matrix
+# transposed. The second is `F.scaled_dot_product_attention`. It has no weights of its own, starts after the split, and never
+# shows its map.
+
+# %%
+mine = MyMultiHeadAttention(d_model, h)
+output, weights = mine(x)
+projections = (mine.q_proj, mine.k_proj, mine.v_proj)
+
+looped = []
+for i in range(h):
+    rows = slice(i * d_k, (i + 1) * d_k)
+    q, k, v = (F.linear(x, p.weight[rows], p.bias[rows]) for p in projections)
+    looped.append((q @ k.mT / d_k**0.5).softmax(dim=-1) @ v)
+assert torch.allclose(mine.out_proj(torch.cat(looped, dim=-1)), output, atol=1e-6)
+
+fused = F.scaled_dot_product_attention(*(mine.split(p(x)) for p in projections))
+assert torch.allclose(mine.out_proj(mine.merge(fused)), output, atol=1e-6)
+print("loop, function and class agree")
+
+# %% [markdown]
+# The third is `nn.MultiheadAttention`. It stacks query, key and value weights in one matrix; `from_torch` takes them apart
+# and `to_torch` puts them back. Three of its defaults deserve a look:
+#
+# - its boolean mask says the opposite of ours, True means *may not attend*, hence the `~`;
+# - it averages the maps of all heads, unless told not to;
+# - it expects (n, batch, d_model), unless `batch_first=True`.
+#
+# > **Predict.** What would change in the shapes if you forgot the `~`?
+
+# %%
+theirs = nn.MultiheadAttention(d_model, h, batch_first=True)
+ours = MultiHeadAttention.from_torch(theirs)
+mine.load_state_dict(ours.state_dict())           # the same four names
+
+causal = masks.causal(n).tensor()                 # nobody sees later tokens
+output, weights = mine(x, causal)
+their_output, their_weights = theirs(
+    x, x, x, attn_mask=~causal, average_attn_weights=False
+)
+assert torch.allclose(output, their_output, atol=1e-6)
+assert torch.allclose(weights, their_weights, atol=1e-6)
+assert torch.equal(ours.to_torch().in_proj_weight, theirs.in_proj_weight)
+
+inverted, _ = mine(x, ~causal.tril(-1))           # the past hidden, the future open
+print("the same shape:", inverted.shape == output.shape)
+print("the same numbers:", torch.allclose(inverted, output))
+
+# %% [markdown]
+# Nothing in the shapes: an inverted mask lets every token see its future, and no error tells you.
+#
+# `ours` is the class that the book uses from here on. It takes your four steps and adds what practice asks for: checked
+# arguments, free widths, keys shared by several heads. Its `trace` returns every intermediate; its `forward` returns the output
+# alone and has a fused kernel do the middle. Open [attention.py](../mha_teach/attention.py) and read `trace`: every line has an
+# ancestor above.
+
+# %%
+layouts = {
+    "as above": {},
+    "narrow heads": {"d_k": 1},
+    "wide values": {"d_v": 7},
+    "shared keys": {"num_kv_heads": 2},
+}
+for name, sizes in layouts.items():
+    module = MultiHeadAttention(d_model, 6, **sizes)
+    trace = module.trace(x, mask=causal)
+    assert torch.allclose(module(x, mask=causal), trace.output, atol=1e-6)
+    q, k, out = (tuple(t[0].shape) for t in (trace.q, trace.k, trace.head_outputs))
+    print(f"{name:12}  q {q}  k {k}  head_outputs {out}")
+
+# %% [markdown]
+# ## Must $d_k$ be $d_\text{model}/h$?
+#
+# > **Predict.** A model of width 512 wants 12 heads. 512/12 is not a whole number. Is that the end?
+
+# %%
+try:
+    MultiHeadAttention(512, 12)
+except ValueError as error:
+    print(error)
+print(MultiHeadAttention(512, 12, d_k=64).out_proj)
+
+# %% [markdown]
+# It is the end of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in
+# equation (2), $W^O$ takes $h \cdot d_k$ numbers back. Here 12 heads of width 64 make 768 numbers, and `out_proj` returns 512.
+#
+# Why then do nearly all models divide? Count the parameters: four matrices with $d_\text{model} \cdot h \cdot d_k$ numbers each.
+# With $d_k = d_\text{model}/h$ the head count cancels. More heads are then neither more parameters nor more multiplications.
+
+# %%
+for heads in (1, 8, 16, 64):
+    divided = costs.parameters(512, heads) / 1e6
+    fixed = costs.parameters(512, heads, d_k=64) / 1e6
+    print(f"h = {heads:2}   d_k = 512/h: {divided:.2f} million   d_k = 64: {fixed:.2f}")
+
+for name, model in costs.published.items():
+    if (inner := model.num_heads * model.d_k) != model.d_model:
+        print(f"{name}: {model.num_heads} heads of {model.d_k} make {inner},", end=" ")
+        print(f"d_model is {model.d_model}")
+
+# %% [markdown]
+# Three published models break the convention. T5-11B spreads tokens of 1024 numbers over 128 heads of width 128, sixteen times
+# the width of the token ([Raffel et al., 2020](references.md)).
+#
+# ## What do $h$ and $d_k$ buy?
+#
+# Here is a task that one layer can do or fail. Sixteen positions hold a letter each. The last token names two positions and must
+# answer with both letters, in order. For each $h$ and each $d_k$, five small models were trained on it, alike in all else
+# ([how](artifacts/heads_grid.md)).
+#
+# > **Predict.** Which does better: one head of width 16 or two heads of width 4? What happens with eight heads of width 2?
+# > Then move $h$ and $d_k$ with the arrow keys. Shapes, cost, maps and accuracy move together.
+
+# %%
+grid = json.loads(Path("artifacts/heads_grid.json").read_text())
+Heads(grid, num_heads=2, d_k=8)
+
+# %% tags=["guard"]
+accuracy = {
+    (cell["num_heads"], cell["d_k"]): sum(cell["accuracy"]) / len(cell["accuracy"])
+    for cell in grid["cells"].values()
+}
+assert all(accuracy[1, width] < 0.3 for width in (2, 4, 8, 16))
+assert all(accuracy[number, 8] > 0.95 for number in (2, 4, 8))
+assert accuracy[1, 2] < accuracy[2, 2] < accuracy[4, 2] < accuracy[8, 2]
+
+# %% [markdown]
+# One head fails at every width. Its softmax makes one average per token, and an average of two letters does not say which came
+# first. Two heads of width 8 never fail. With width 2, every doubling of $h$ helps: number makes up for width, on this task and
+# at this length of training.
+#
+# This task was made to need two looks at once. In translation, Vaswani et al. (2017, Table 3, rows A) kept the cost fixed and
+# moved $h$ from 1 to 32: the best and the worst lie 0.9 BLEU apart, and 8 and 16 heads tie.
+#
+# In a running notebook, `.live()` gives the same explorer to Python. Move it, then run the cell below it.
+
+# %% tags=["widget", "nbval-ignore-output"]
+live = Heads(grid, num_heads=4, d_k=4).live()
+live
+
+# %%
+live.num_heads, live.d_k
+
+# %% [markdown]
+# ## Can your class run a real encoder?
+#
+# Each layer of the encoder holds an attention with the four names that your class has, so its weights fit yours. What is left of
+# a layer, two additions and a small network, is in `finish`.
+#
+# > **Predict.** Your class has 25 lines and no training. Six layers deep, how far will its maps be from the encoder's?
+
+# %%
+mine = MyMultiHeadAttention(encoder.d_model, encoder.num_heads)
+x, my_maps = reading.hidden[0], []                # (1, n, 384): words and positions
+with torch.no_grad():
+    for layer in encoder.layers:
+        mine.load_state_dict(layer.attention.state_dict())
+        attended, weights = mine(x)
+        my_maps.append(weights[0])
+        x = layer.finish(x, attended)
+
+their_maps = torch.stack([trace.weights[0] for trace in reading.traces])
+assert torch.allclose(torch.stack(my_maps), their_maps, atol=1e-4)
+print("72 maps, the largest difference below 0.0001")
+
+# %%
+AttentionMap(torch.stack(my_maps), tokens, title="The cat sat on the mat")
+
+# %% [markdown]
+# All 72 heads, computed by your class. Find the three from the beginning. Then look at the others: most rows put much of their
+# weight on `[CLS]`, the token that starts every sentence. Hide the special tokens, and the rest is scaled up to sum to one.
+#
+# Keep one caution. A map says where a head looks. It does not say what the model does with it.
+#
+# ## Exercises
+#
+# Four of them wait in the [exercise notebook](exercises/07_multi_head_attention.ipynb): predict shapes and sizes (●), find the
+# bug in code of the right shape (●●), write the whole of it from memory (●●), and measure what a head costs (●●●).
+#
+# ## Summary
+#
+# | symbol | code | shape |
+# |---|---|---|
+# | $X$ | `x` | (batch, n, d_model) |
+# | $XW_i^Q,\ XW_i^K$ | `q`, `k` | (batch, num_heads, n, d_k) |
+# | $XW_i^V$ | `v` | (batch, num_heads, n, d_v) |
+# | $QK^\top/\sqrt{d_k}$ | `scores` | (batch, num_heads, n, n) |
+# | softmax of it | `weights` | (batch, num_heads, n, n) |
+# | $\mathrm{head}_i$ | `head_outputs` | (batch, num_heads, n, d_v) |
+# | $[\,\mathrm{head}_1 \cdots \mathrm{head}_h\,]\,W^O$ | `output` | (batch, n, d_model) |
+#
+# ## Further reading
+#
+# - Vaswani et al. (2017), section 3.2, is two pages long and defines all of this.
+# - Clark et al. (2019) look at the heads of BERT the way this chapter began, and count what they find.
+# - Ainslie et al. (2023) share keys among heads, the last row of our layouts.
+#
+# All three are in the [references](references.md).

@@ -1,0 +1,173 @@
+"""Every notebook is the executed twin of its source, and fit to be committed."""
+
+import ast
+import re
+
+import jupytext
+import nbformat
+import pytest
+from jupytext.compare import compare_notebooks
+
+from tools import notebooks
+
+SOURCES = notebooks.sources()
+CHAPTERS = [path for path in SOURCES if path.parent.name == "chapters"]
+MAY_IGNORE_OUTPUT = {"widget", "timing"}
+
+
+def names(paths):
+    return [path.stem for path in paths]
+
+
+@pytest.fixture(params=SOURCES, ids=[f"{p.parent.name}/{p.stem}" for p in SOURCES])
+def source(request):
+    return request.param
+
+
+@pytest.fixture
+def twin(source):
+    return nbformat.read(source.with_suffix(".ipynb"), as_version=4)
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def test_there_are_chapters():
+    assert CHAPTERS
+
+
+def test_no_notebook_lacks_a_source():
+    twins = {path.with_suffix(".ipynb") for path in SOURCES}
+    folder = notebooks.ROOT / "chapters"
+    found = {
+        path
+        for path in folder.rglob("*.ipynb")
+        if ".ipynb_checkpoints" not in str(path)
+    }
+    assert found == twins
+
+
+def test_twin_equals_its_source(source, twin):
+    compare_notebooks(
+        twin, jupytext.read(source), fmt="py:percent", allow_expected_differences=True
+    )
+
+
+def test_a_changed_character_is_noticed(source, twin):
+    twin.cells[-1].source += "!"
+    with pytest.raises(AssertionError):
+        compare_notebooks(
+            twin,
+            jupytext.read(source),
+            fmt="py:percent",
+            allow_expected_differences=True,
+        )
+
+
+def test_every_code_cell_was_executed_in_order(twin):
+    counts = [cell.execution_count for cell in code_cells(twin)]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+def test_outputs_are_fit_to_be_committed(twin):
+    assert notebooks.complaints(twin) == []
+
+
+def test_cell_ids_are_stable_and_unique(source, twin):
+    expected = notebooks.unexecuted(source)
+    assert [cell.id for cell in twin.cells] == [cell.id for cell in expected.cells]
+
+
+def test_no_two_notebooks_share_a_cell_id():
+    ids = [cell["id"] for path in SOURCES for cell in notebooks.unexecuted(path).cells]
+    assert len(ids) == len(set(ids))
+
+
+def test_ignored_output_is_a_widget_or_a_timing(twin):
+    for cell in code_cells(twin):
+        tags = set(cell.metadata.get("tags", []))
+        assert ("nbval-ignore-output" in tags) == bool(tags & MAY_IGNORE_OUTPUT), (
+            cell.id
+        )
+
+
+def test_ignored_outputs_are_few():
+    ignored = [
+        cell.id
+        for path in SOURCES
+        for cell in code_cells(jupytext.read(path))
+        if "nbval-ignore-output" in cell.metadata.get("tags", [])
+    ]
+    assert len(ignored) <= len(SOURCES)
+
+
+def test_code_is_plain_python_and_short(source, twin):
+    for cell in code_cells(twin):
+        assert not re.search(r"^\s*[%!]", cell.source, flags=re.M), cell.id
+        lines = [line for line in cell.source.splitlines() if line.strip()]
+        defines_a_class = any(
+            isinstance(node, ast.ClassDef) for node in ast.parse(cell.source).body
+        )
+        assert len(lines) <= (25 if defines_a_class else 16), cell.id
+
+
+def test_markdown_renders_everywhere(twin):
+    for cell in twin.cells:
+        if cell.cell_type == "markdown":
+            assert not re.search(r"^:::|^```\{|\{[a-z:]+\}`", cell.source, flags=re.M)
+
+
+@pytest.mark.parametrize("source", CHAPTERS, ids=names(CHAPTERS))
+def test_a_chapter_keeps_its_length(source):
+    notebook = jupytext.read(source)
+    words = sum(
+        len(cell.source.split()) for cell in notebook.cells if cell.cell_type != "code"
+    )
+    assert words <= 1800
+    guards = [c for c in code_cells(notebook) if "guard" in c.metadata.get("tags", [])]
+    assert 8 <= len(code_cells(notebook)) - len(guards) <= 16
+
+
+def output(**data):
+    return nbformat.v4.new_output("display_data", data=data)
+
+
+@pytest.mark.parametrize(
+    ("bad", "complaint"),
+    [
+        (nbformat.v4.new_output("stream", name="stderr", text="tqdm"), "stderr: tqdm"),
+        (output(**{notebooks.WIDGET_VIEW: {}}), "needs a kernel"),
+        (output(**{"image/png": "iVBOR"}), "use plots.show"),
+        (output(**{"text/plain": "see /home/reader/x.py"}), "path: /home/reader/x.py"),
+        (output(**{"text/plain": "see C:\\Users\\reader"}), r"path: C:\\"),
+    ],
+)
+def test_unfit_outputs_are_named(bad, complaint):
+    cell = nbformat.v4.new_code_cell(outputs=[bad])
+    found = notebooks.complaints(nbformat.v4.new_notebook(cells=[cell]))
+    assert len(found) == 1
+    assert complaint in found[0]
+
+
+def test_a_relative_path_and_a_fraction_are_fit():
+    cell = nbformat.v4.new_code_cell(
+        outputs=[output(**{"text/plain": "chapters/home/a.py and 1/2"})]
+    )
+    assert notebooks.complaints(nbformat.v4.new_notebook(cells=[cell])) == []
+
+
+def test_a_heavy_notebook_is_named():
+    cell = nbformat.v4.new_code_cell(outputs=[output(**{"text/plain": "x" * 500_001})])
+    found = notebooks.complaints(nbformat.v4.new_notebook(cells=[cell]))
+    assert "the limit is 500000" in found[0]
+
+
+def test_clean_drops_what_needs_a_kernel():
+    view = output(**{notebooks.WIDGET_VIEW: {}, "text/html": "<figure></figure>"})
+    cell = nbformat.v4.new_code_cell(outputs=[view], metadata={"execution": {}})
+    notebook = nbformat.v4.new_notebook(cells=[cell], metadata={"widgets": {}})
+    notebooks.clean(notebook)
+    assert set(notebook.cells[0].outputs[0].data) == {"text/html"}
+    assert "widgets" not in notebook.metadata
+    assert "execution" not in notebook.cells[0].metadata
