@@ -110,6 +110,7 @@ def test_code_is_plain_python_and_short(source, twin):
             isinstance(node, ast.ClassDef) for node in ast.parse(cell.source).body
         )
         assert len(lines) <= (25 if defines_a_class else 16), cell.id
+        assert max(map(len, lines)) <= 88, cell.id
 
 
 def test_markdown_renders_everywhere(twin):

@@ -49,7 +49,7 @@ def main() -> None:
             for row, length in zip(result.last_hidden_state, lengths, strict=True)
         ],
     }
-    TARGET.write_text(json.dumps(golden, indent=1) + "\n")
+    TARGET.write_text(json.dumps(golden) + "\n")
 
 
 if __name__ == "__main__":
