@@ -266,7 +266,7 @@ for name, model in costs.published.items():
 
 # %% [markdown]
 # Three published models break the convention. T5-11B spreads tokens of 1024 numbers over 128 heads of width 128, sixteen times
-# the width of the token ([Raffel et al., 2020](references.md)).
+# the width of the token ([Raffel et al., 2020](references.md#raffel-2020)).
 #
 # ## What do $h$ and $d_k$ buy?
 #
@@ -295,8 +295,9 @@ assert accuracy[1, 2] < accuracy[2, 2] < accuracy[4, 2] < accuracy[8, 2]
 # first. Two heads of width 8 never fail. With width 2, every doubling of $h$ helps: number makes up for width, on this task and
 # at this length of training.
 #
-# This task was made to need two looks at once. In translation, Vaswani et al. (2017, Table 3, rows A) kept the cost fixed and
-# moved $h$ from 1 to 32: the best and the worst lie 0.9 BLEU apart, and 8 and 16 heads tie.
+# This task was made to need two looks at once. In translation,
+# [Vaswani et al. (2017)](references.md#vaswani-2017) kept the cost fixed and moved $h$ from 1 to 32 (Table 3, rows A): the best
+# and the worst lie 0.9 BLEU apart, and 8 and 16 heads tie.
 #
 # In a running notebook, `.live()` gives the same explorer to Python. Move it, then run the cell below it.
 
@@ -357,8 +358,6 @@ AttentionMap(torch.stack(my_maps), tokens, title="The cat sat on the mat")
 #
 # ## Further reading
 #
-# - Vaswani et al. (2017), section 3.2, is two pages long and defines all of this.
-# - Clark et al. (2019) look at the heads of BERT the way this chapter began, and count what they find.
-# - Ainslie et al. (2023) share keys among heads, the last row of our layouts.
-#
-# All three are in the [references](references.md).
+# - [Vaswani et al. (2017)](references.md#vaswani-2017), section 3.2, defines all of this.
+# - [Clark et al. (2019)](references.md#clark-2019) look at the heads of BERT the way this chapter began, and count.
+# - [Ainslie et al. (2023)](references.md#ainslie-2023) share keys among heads, the last row of our layouts.

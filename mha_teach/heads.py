@@ -33,7 +33,8 @@ def contributions(
 
     References
     ----------
-    Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits".
+    Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits", section
+    "Attention Heads are Independent and Additive".
     """
     blocks = module.out_proj.weight.unflatten(-1, (module.num_heads, module.d_v))
     return torch.einsum("...hqv,mhv->...hqm", trace.head_outputs, blocks)
