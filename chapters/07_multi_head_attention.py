@@ -286,14 +286,17 @@ accuracy = {
     (cell["num_heads"], cell["d_k"]): sum(cell["accuracy"]) / len(cell["accuracy"])
     for cell in grid["cells"].values()
 }
-assert all(accuracy[1, width] < 0.3 for width in (2, 4, 8, 16))
-assert all(accuracy[number, 8] > 0.95 for number in (2, 4, 8))
-assert accuracy[1, 2] < accuracy[2, 2] < accuracy[4, 2] < accuracy[8, 2]
+assert all(accuracy[1, width] < 0.2 for width in (2, 4, 8, 16))
+assert all(accuracy[number, 8] > 0.99 for number in (2, 4, 8))
+assert accuracy[1, 4] + 0.2 < accuracy[2, 4] < accuracy[4, 4] - 0.2
+assert accuracy[8, 4] > 0.99 > 0.5 > accuracy[8, 2]
 
 # %% [markdown]
 # One head fails at every width. Its softmax makes one average per token, and an average of two letters does not say which came
-# first. Two heads of width 8 never fail. With width 2, every doubling of $h$ helps: number makes up for width, on this task and
-# at this length of training.
+# first. Two heads of width 8 never fail. At width 4, number makes up for width: two heads do better than one, four better than
+# two, and eight never fail. At width 2 not even eight are enough, and the five dots lie far apart. Is that a limit or a matter of
+# patience? The [card](artifacts/heads_grid.md) of the experiment has the same table after three times the training: eight heads
+# of width 2 then succeed, and one head still does not.
 #
 # This task was made to need two looks at once. In translation,
 # [Vaswani et al. (2017)](references.md#vaswani-2017) kept the cost fixed and moved $h$ from 1 to 32 (Table 3, rows A): the best
@@ -341,8 +344,8 @@ AttentionMap(torch.stack(my_maps), tokens, title="The cat sat on the mat")
 #
 # ## Exercises
 #
-# Four of them wait in the [exercise notebook](exercises/07_multi_head_attention.ipynb): predict shapes and sizes (●), find the
-# bug in code of the right shape (●●), write the whole of it from memory (●●), and measure what a head costs (●●●).
+# Four of them wait in the [exercise notebook](exercises/07_multi_head_attention.ipynb): predict shapes before anything runs (●),
+# find the bug in code of the right shape (●●), write all of it yourself (●●), and measure what narrow heads lose (●●●).
 #
 # ## Summary
 #

@@ -56,7 +56,9 @@ def executed(source: Path) -> NotebookNode:
         notebook,
         timeout=120,
         kernel_name="python3",
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
         record_timing=False,
+        coalesce_streams=True,
         resources={"metadata": {"path": str(source.parent)}},
     )
     with tempfile.TemporaryDirectory() as scratch:
