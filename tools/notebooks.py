@@ -69,8 +69,8 @@ def executed(source: Path) -> NotebookNode:
 
 def clean(notebook: NotebookNode) -> NotebookNode:
     """Drop what only a running kernel can use, and what changes from run to run."""
-    notebook.metadata.pop("widgets", None)
-    notebook.metadata.pop("language_info", None)
+    for key in ("jupytext", "language_info", "widgets"):
+        notebook.metadata.pop(key, None)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         for output in cell.get("outputs", []):

@@ -1,0 +1,110 @@
+"""Exercises with instant answers: ``check``, ``hint``, ``solution``, ``progress``.
+
+Open ``chapter_07.py`` to see what an exercise is made of, ``bank.py`` for the words it
+is written in.
+"""
+
+from difflib import get_close_matches
+from typing import Any
+
+from mha_teach.exercises import _progress, chapter_07
+from mha_teach.exercises._report import Report
+from mha_teach.exercises._trial import evaluate
+from mha_teach.exercises.bank import Exercise, Seed, source
+
+__all__ = ["EXERCISES", "check", "evaluate", "hint", "progress", "solution"]
+
+EXERCISES: dict[str, Exercise] = {
+    exercise.id: exercise for chapter in (chapter_07,) for exercise in chapter.EXERCISES
+}
+
+_hints_given: dict[str, int] = {}
+
+
+def check(id: str, answer: Any, seed: Seed = None) -> Report:
+    """Try an answer, and print one line for each property of a right one.
+
+    Parameters
+    ----------
+    id
+        The exercise, for example ``"07-mha"``.
+    answer
+        A function, or a dict of values, as the statement says.
+    seed
+        Draws the inputs. None is one fixed, public seed.
+
+    Returns
+    -------
+    Report
+        With ``passed`` and ``score``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such exercise. Nothing that the answer does is raised.
+    """
+    exercise = _find(id)
+    report = evaluate(exercise, answer, seed)
+    if not report.not_attempted:
+        _progress.record(id, report.share)
+    print(report)
+    return report
+
+
+def hint(id: str) -> None:
+    """Print the next hint; after the last one, the first again."""
+    hints = _find(id).hints
+    given = _hints_given.get(id, 0) % len(hints)
+    _hints_given[id] = given + 1
+    print(f"Hint {given + 1} of {len(hints)}: {hints[given]}")
+
+
+def solution(id: str) -> None:
+    """Print a worked solution, once the exercise has been attempted."""
+    exercise = _find(id)
+    if id not in _progress.best():
+        print(
+            f"The solution of {id} opens after an attempt: check({id!r}, your_answer). "
+            f"Until then, hint({id!r}) helps."
+        )
+        return
+    print(f"{id} · {exercise.title}\n")
+    print(source(exercise.reference))
+    print("\n\n".join(exercise.remarks()))
+
+
+def progress() -> None:
+    """Print what has been passed and tried, and where that is kept."""
+    best = _progress.best()
+    for exercise in EXERCISES.values():
+        share = best.get(exercise.id)
+        mark = "✓" if share == 1 else " "
+        state = (
+            f"  {share:.0%} of the properties hold" if share not in (None, 1) else ""
+        )
+        level = "●" * exercise.level
+        print(
+            f"{mark} {exercise.id:<12} {level:<3} {exercise.minutes:>2} min  "
+            f"{exercise.title}{state}"
+        )
+    if _progress.is_kept():
+        print(f"Kept in {_progress.path()}, on this machine only.")
+    else:
+        print(f"{_progress.path()} cannot be written: kept for this session only.")
+    for file in _progress.damaged_files():
+        print(f"Some lines could not be read; the old file is kept as {file.name}.")
+
+
+def _find(id: str) -> Exercise:
+    if not isinstance(id, str):
+        raise TypeError(
+            f"the exercise id comes first and is a string, got {type(id).__name__}; "
+            'write check("07-mha", mha)'
+        )
+    if id not in EXERCISES:
+        nearest = get_close_matches(id, EXERCISES, n=2, cutoff=0.6)
+        guess = f"did you mean {' or '.join(map(repr, nearest))}? " if nearest else ""
+        raise ValueError(
+            f"there is no exercise {id!r}; {guess}progress() lists them all"
+        )
+    return EXERCISES[id]

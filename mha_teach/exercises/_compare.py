@@ -1,0 +1,165 @@
+"""How an answer differs from what was expected, in words a learner can use.
+
+Numbers are compared as plain Python floats, by functions taken when this module is
+first imported: code that later replaces ``torch.allclose`` changes no verdict.
+"""
+
+from collections.abc import Sequence
+from math import isnan, sqrt
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+TOLERANCE = 1e-4  # of the largest expected entry; float32 sums in any order pass
+
+_entries = Tensor.tolist
+
+
+class Difference(NamedTuple):
+    """What was expected, and what came instead."""
+
+    expected: str
+    got: str
+
+
+def difference(
+    expected: Any, got: Any, axes: str = "", *, reveal: bool = True
+) -> Difference | None:
+    """Compare an answer with the reference; None if they agree.
+
+    Parameters
+    ----------
+    expected
+        A tensor, a number, a shape (tuple of int) or a string.
+    got
+        The answer. Tensors of any float dtype, NumPy arrays, lists and numbers will do.
+    axes
+        The names of the axes, separated by spaces.
+    reveal
+        Whether the expected sizes and numbers may be shown.
+    """
+    if isinstance(expected, str):
+        return None if got == expected else Difference(expected, str(got))
+    if isinstance(expected, tuple):
+        return _shape_difference(expected, got, axes, reveal)
+    return _number_difference(torch.as_tensor(expected), got, axes, reveal)
+
+
+def named_sizes(shape: Sequence[int], axes: str) -> str:
+    """Write a shape with the names of its axes: ``(batch=2, n=5)``."""
+    if len(axes.split()) != len(shape):
+        return str(tuple(shape))
+    pairs = zip(axes.split(), shape, strict=True)
+    return "(" + ", ".join(f"{axis}={size}" for axis, size in pairs) + ")"
+
+
+def _shape_difference(
+    expected: tuple[int, ...], got: Any, axes: str, reveal: bool
+) -> Difference | None:
+    names = axes.split()
+    wanted = named_sizes(expected, axes) if reveal else f"({', '.join(names)})"
+    if isinstance(got, str):
+        return Difference(wanted, _kind(got))
+    try:
+        found = tuple(int(size) for size in got)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return Difference(wanted, _kind(got))
+    if found == expected:
+        return None
+    if len(found) != len(expected):
+        return Difference(wanted, f"{found}: {_axes(len(found))}, not {len(expected)}")
+    if len(names) != len(expected):
+        return Difference(wanted, str(found))
+    off = [n for n, a, b in zip(names, expected, found, strict=True) if a != b]
+    return Difference(wanted, f"{found}: look at {' and '.join(off)}")
+
+
+def _number_difference(
+    expected: Tensor, got: Any, axes: str, reveal: bool
+) -> Difference | None:
+    if expected.dim():
+        wanted = f"a tensor {named_sizes(expected.shape, axes)}"
+    else:
+        wanted = _number(_entries(expected)) if reveal else "another number"
+    try:
+        found = torch.as_tensor(got).detach()
+        a, b = _entries(expected.flatten()), _entries(found.flatten())
+    except (TypeError, ValueError, RuntimeError):
+        return Difference(wanted, _kind(got))
+    if found.shape != expected.shape:
+        if expected.dim() and found.dim():
+            return _shape_difference(tuple(expected.shape), found.shape, axes, reveal)
+        return Difference(wanted, _kind(got))
+    if _sort(found.dtype) != _sort(expected.dtype):
+        return Difference(f"{wanted} of {_sort(expected.dtype)}", f"{found.dtype}")
+    margin = TOLERANCE * max((1.0, *map(abs, a))) if expected.is_floating_point() else 0
+    off = [i for i in range(len(a)) if not abs(a[i] - b[i]) <= margin]
+    if not off:
+        return None
+    if not expected.dim():
+        return Difference(wanted, _number(b[0]) + (_factor(a, b) if reveal else ""))
+    worst = max(off, key=lambda i: float("inf") if isnan(b[i]) else abs(a[i] - b[i]))
+    place = _place(worst, expected.shape, axes)
+    share = _factor(a, b) or f"; {len(off)} of {len(a)} entries differ"
+    return Difference(f"{_number(a[worst])} at {place}", _number(b[worst]) + share)
+
+
+def _place(flat_index: int, shape: Sequence[int], axes: str) -> str:
+    index = []
+    for size in reversed(shape):
+        index.append(flat_index % size)
+        flat_index //= size
+    index.reverse()
+    if len(axes.split()) != len(shape):
+        return f"index {tuple(index)}"
+    return ", ".join(f"{a} {i}" for a, i in zip(axes.split(), index, strict=True))
+
+
+def _factor(expected: list, got: list) -> str:
+    """Say so if the whole answer is the expected one times a number."""
+    largest = max(range(len(expected)), key=lambda i: abs(expected[i]))
+    if not expected[largest] or not got[largest]:
+        return ""
+    factor = got[largest] / expected[largest]
+    margin = TOLERANCE * abs(got[largest])
+    tells_something = abs(factor - 1) > TOLERANCE and 1e-6 < abs(factor) < 1e6
+    if not tells_something or any(
+        abs(g - factor * e) > margin for e, g in zip(expected, got, strict=True)
+    ):
+        return ""
+    return f", which is {factor:.3g}{_as_root(factor)} times the expected"
+
+
+def _as_root(factor: float) -> str:
+    for square, sign in ((factor**2, "√"), (factor**-2, "1/√")):
+        whole = round(square)
+        is_root = whole > 1 and sqrt(whole) % 1 and factor > 0
+        if is_root and abs(square / whole - 1) < 10 * TOLERANCE:
+            return f" ({sign}{whole})"
+    return ""
+
+
+def _number(value: float | int) -> str:
+    if isinstance(value, bool):
+        return str(value)
+    is_whole = abs(value) < 1e15 and value % 1 == 0
+    return str(int(value)) if is_whole else f"{value:.3g}"
+
+
+def _sort(dtype: torch.dtype) -> str:
+    if dtype == torch.bool:
+        return "bool"
+    return "complex numbers" if dtype.is_complex else "numbers"
+
+
+def _axes(count: int) -> str:
+    return f"{count} axis" if count == 1 else f"{count} axes"
+
+
+def _kind(got: Any) -> str:
+    if got is None or got is ...:
+        return "nothing yet"
+    if isinstance(got, Tensor):
+        return f"a tensor of shape {tuple(got.shape)}"
+    return f"{got!r:.40}" if isinstance(got, int | float | str) else type(got).__name__

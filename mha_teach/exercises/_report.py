@@ -1,0 +1,112 @@
+"""What came of a check, and how it reads."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Failure(NamedTuple):
+    """Why a property does not hold; ``notes`` are labelled lines to show besides."""
+
+    expected: str
+    got: str
+    question: str = ""
+    notes: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        details = (
+            ("expected", self.expected),
+            ("got", self.got),
+            *self.notes,
+            ("question", self.question),
+        )
+        return "\n".join(
+            f"    {label:<9} " + text.replace("\n", "\n" + " " * 14)
+            for label, text in details
+            if text
+        )
+
+
+class Outcome(NamedTuple):
+    """One property, tried on one input of the sizes ``used``."""
+
+    name: str
+    claim: str
+    used: str
+    failure: Failure | None
+
+    def __str__(self) -> str:
+        mark = "✗" if self.failure else "✓"
+        return f"{mark} {self.name}: {self.claim}{_bracketed(self.used)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What came of one check.
+
+    ``check`` prints it; a notebook does not display it again. ``print(report)`` does.
+
+    Attributes
+    ----------
+    id, points
+        The exercise, and what it counts.
+    outcomes
+        One for each property tried; none if there was nothing to try.
+    not_attempted
+        Why there was nothing to try; empty if there was.
+    setting
+        The sizes that a dict of values answers for.
+    """
+
+    id: str
+    points: int
+    outcomes: tuple[Outcome, ...] = ()
+    not_attempted: str = ""
+    setting: str = ""
+
+    @property
+    def share(self) -> float:
+        """The share of the properties that hold, 0 to 1."""
+        held = sum(outcome.failure is None for outcome in self.outcomes)
+        return held / len(self.outcomes) if self.outcomes else 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether every property holds."""
+        return self.share == 1
+
+    @property
+    def score(self) -> float:
+        """The points earned: the share that holds, of the exercise's points."""
+        return round(self.points * self.share, 2)
+
+    @property
+    def first_failure(self) -> Outcome | None:
+        """The first property that does not hold."""
+        return next((o for o in self.outcomes if o.failure), None)
+
+    def __str__(self) -> str:
+        if self.not_attempted:
+            return f"{self.id}: not attempted yet. {self.not_attempted}"
+        first = self.first_failure
+        lines = [self.id + _bracketed(self.setting)]
+        for outcome in self.outcomes:
+            lines.append(str(outcome))
+            if outcome is first:
+                lines.append(str(outcome.failure))
+        held = sum(outcome.failure is None for outcome in self.outcomes)
+        lines.append(f"{held} of {len(self.outcomes)} hold: {self._points()}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        state = "not attempted" if self.not_attempted else self._points()
+        return f"<Report {self.id}: {state}>"
+
+    def _points(self) -> str:
+        return f"{self.score:g} of {self.points} points"
+
+    def _ipython_display_(self) -> None:
+        """Display nothing: ``check`` has printed the report already."""
+
+
+def _bracketed(text: str) -> str:
+    return f" ({text})" if text else ""

@@ -1,0 +1,262 @@
+"""Try an answer against the properties of its exercise.
+
+Nothing that the learner's code does raises from here: an error in it is an outcome
+like any other.
+"""
+
+import copy
+import functools
+import inspect
+import io
+import linecache
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mha_teach.exercises._compare import Difference, difference, named_sizes
+from mha_teach.exercises._report import Failure, Outcome, Report
+from mha_teach.exercises.bank import Exercise, Inputs, Property, Seed, call
+
+PRINTED_LINES = 5
+
+
+def evaluate(exercise: Exercise, answer: Any, seed: Seed = None) -> Report:
+    """Try every property of an exercise on an answer."""
+    with torch.random.fork_rng(devices=[]):
+        trial = _Trial(exercise, answer, seed)
+        not_attempted = trial.why_not_attempted()
+        outcomes = () if not_attempted else trial.outcomes()
+    setting = "" if exercise.wants_function else exercise.setting(seed)
+    return Report(exercise.id, exercise.points, outcomes, not_attempted, setting)
+
+
+class _Raised(NamedTuple):
+    """Observed instead of a result."""
+
+    error: Exception
+
+
+class _Trial:
+    """One answer to one exercise, with what it printed and overwrote on the way."""
+
+    def __init__(self, exercise: Exercise, answer: Any, seed: Seed):
+        self.exercise, self.answer, self.seed = exercise, answer, seed
+        self.input_names = list(exercise.inputs(seed))
+        self.printed = ""
+        self.overwritten: set[str] = set()
+
+    def why_not_attempted(self) -> str:
+        """Return the reason, or nothing if there is an answer to try."""
+        if _is_empty(self.answer):
+            return "Fill in your answer, then run the check again."
+        if not self.exercise.wants_function or self._misfit():
+            return ""
+        name = _name(self.answer)
+        first = self._run(call, self.exercise.inputs(self.seed))
+        if isinstance(first, _Raised):
+            if ": raise NotImplementedError" in _own_line(first.error, self.answer):
+                return f"{name} raises NotImplementedError."
+        elif _is_empty(first):
+            return f"{name} returns {first}. If you have written it, add a return."
+        elif self._is_as_given():
+            return f"{name} still gives the numbers of the code as given."
+        return ""
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """Try the properties in order."""
+        misfit = self._misfit()
+        if misfit:
+            return (Outcome("form", "the answer has the form asked for", "", misfit),)
+        tried = tuple(map(self._outcome, self.exercise.properties))
+        return (*tried, self._overwriting()) if self.overwritten else tried
+
+    def _misfit(self) -> Failure | None:
+        """Say why an answer cannot be tried at all."""
+        if not self.exercise.wants_function:
+            if isinstance(self.answer, Mapping):
+                return None
+            got = f"{type(self.answer).__name__}: {self.answer!r:.40}"
+            return Failure("a dict with the entries of the statement", got)
+        wanted = f"a function of ({', '.join(self.input_names)})"
+        if not callable(self.answer):
+            question = "Did you call it? Pass the function itself, without brackets."
+            return Failure(wanted, type(self.answer).__name__, question)
+        try:
+            signature = inspect.signature(self.answer)
+        except ValueError:  # some built-in functions have none
+            return None
+        try:
+            signature.bind(*self.input_names)
+        except TypeError:
+            return Failure(wanted, f"{_name(self.answer)}{signature}")
+        return None
+
+    def _outcome(self, prop: Property) -> Outcome:
+        inputs = self.exercise.inputs(self.seed, prop)
+        is_drawn_anew = self.exercise.wants_function
+        used = _sizes(inputs, self.exercise.axes) if is_drawn_anew else ""
+        observed = self._run(prop.observe, inputs)
+        if isinstance(observed, _Raised):
+            failure = self._failure_by(observed.error, prop, inputs)
+        else:
+            failure = self._failure(observed, prop)
+        return Outcome(prop.name, prop.claim, used, failure)
+
+    def _failure_by(self, error: Exception, prop: Property, inputs: Inputs) -> Failure:
+        notes = (
+            ("line", _own_line(error, self.answer)),
+            ("called", _call_text(self.answer, inputs, self.exercise.axes)),
+            ("printed", self.printed),
+        )
+        reason = str(error).partition("\n")[0]
+        got = f"{type(error).__name__}: {reason}"
+        sizes_may_not_fit = isinstance(error, RuntimeError)
+        question = prop.question if sizes_may_not_fit else ""
+        return Failure("a result", got, question, notes)
+
+    def _failure(self, observed: Any, prop: Property) -> Failure | None:
+        expected = self._observed_by(self.exercise.reference, prop)
+        found = self._difference(expected, observed, prop)
+        if found is None:
+            return None
+        question = self._known_slip(observed, prop) or prop.question
+        return Failure(*found, question, (("printed", self.printed),))
+
+    def _known_slip(self, observed: Any, prop: Property) -> str:
+        """Return the question for the wrong answer that gives the same, if any."""
+        for wrong in self.exercise.wrong:
+            if wrong.fails == prop.name and self._equals(wrong.answer, observed, prop):
+                return wrong.question
+        return ""
+
+    def _overwriting(self) -> Outcome:
+        names = " and ".join(sorted(self.overwritten))
+        failure = Failure(
+            f"{names} as before the call",
+            f"{names} overwritten",
+            "Which line writes into a tensor that was passed in?",
+        )
+        return Outcome("inputs", "tensors passed in are left alone", "", failure)
+
+    def _is_as_given(self) -> bool:
+        given = self.exercise.given
+        return given is not None and all(
+            self._equals(
+                given,
+                self._run(prop.observe, self.exercise.inputs(self.seed, prop)),
+                prop,
+            )
+            for prop in self.exercise.properties
+        )
+
+    def _equals(self, function: Callable, observed: Any, prop: Property) -> bool:
+        """Compare what was observed with another function, which may raise."""
+        try:
+            expected = self._observed_by(function, prop)
+        except Exception:
+            return False
+        return self._difference(expected, observed, prop) is None
+
+    def _difference(
+        self, expected: Any, observed: Any, prop: Property
+    ) -> Difference | None:
+        axes = self.exercise.axes.get("returns", "") if prop.axes is None else prop.axes
+        return difference(expected, observed, axes, reveal=self.exercise.wants_function)
+
+    def _observed_by(self, function: Callable, prop: Property) -> Any:
+        torch.default_generator.manual_seed(0)
+        return prop.observe(function, self.exercise.inputs(self.seed, prop))
+
+    def _run(self, observe: Callable, inputs: Inputs) -> Any:
+        """Observe the answer: what it returns, or what it raises."""
+        torch.default_generator.manual_seed(0)
+        printed = io.StringIO()
+        try:
+            with redirect_stdout(printed):
+                return observe(self._answer_on_copies, inputs)
+        except Exception as error:
+            return _Raised(error)
+        finally:
+            lines = printed.getvalue().splitlines()
+            more = ["…"] if len(lines) > PRINTED_LINES else []
+            self.printed = "\n".join(lines[:PRINTED_LINES] + more)
+
+    def _answer_on_copies(self, *inputs: Any) -> Any:
+        if not self.exercise.wants_function:
+            return self.answer
+        copies = copy.deepcopy(inputs)
+        try:
+            return self.answer(*copies)
+        finally:
+            for name, before, after in zip(
+                self.input_names, inputs, copies, strict=True
+            ):
+                if isinstance(before, Tensor) and difference(before, after):
+                    self.overwritten.add(name)
+
+
+def _is_empty(answer: Any) -> bool:
+    """Return whether there is nothing in an answer, at any depth."""
+    if answer is None or answer is ... or answer is NotImplemented:
+        return True
+    if isinstance(answer, str):
+        return not answer.strip()
+    if isinstance(answer, Mapping):
+        answer = answer.values()
+    elif not isinstance(answer, tuple | list):
+        return False
+    return all(map(_is_empty, answer))
+
+
+def _sizes(inputs: Inputs, axes: dict[str, str]) -> str:
+    """List every axis and every number among the inputs once: ``batch=2, n=5``."""
+    sizes = {}
+    for name, value in inputs.items():
+        if isinstance(value, Tensor):
+            sizes |= dict(zip(axes[name].split(), value.shape, strict=True))
+        else:
+            sizes[name] = value
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def _call_text(answer: Callable, inputs: Inputs, axes: dict[str, str]) -> str:
+    arguments = [
+        f"{name} {named_sizes(value.shape, axes[name])}"
+        if isinstance(value, Tensor)
+        else f"{name}={value}"
+        for name, value in inputs.items()
+    ]
+    return f"{_name(answer)}({', '.join(arguments)})"
+
+
+def _own_line(error: Exception, answer: Callable) -> str:
+    """Return the last line of the learner's own code that an error passed through."""
+    namespace = getattr(_function(answer), "__globals__", None)
+    own = [
+        (frame.f_code, number)
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if frame.f_globals is namespace
+    ]
+    if not own:
+        return ""
+    code, number = own[-1]
+    text = linecache.getline(code.co_filename, number).strip()
+    return f"{number - code.co_firstlineno + 1} of {code.co_name}: {text}"
+
+
+def _function(answer: Callable) -> Callable:
+    """Return the function behind a partial, a decorated function or a module."""
+    while isinstance(answer, functools.partial):
+        answer = answer.func
+    answer = inspect.unwrap(answer)
+    if inspect.ismethod(answer) or inspect.isfunction(answer):
+        return answer
+    return getattr(answer, "forward", type(answer).__call__)
+
+
+def _name(answer: Callable) -> str:
+    return getattr(answer, "__name__", type(answer).__name__)

@@ -1,0 +1,239 @@
+"""The vocabulary in which the exercises of a chapter are written.
+
+After this file you can read ``chapter_07.py`` and add an exercise to it. An exercise
+is a reference, the properties that any right answer shares with it, and the wrong
+answers that people really give, each with the property that catches it.
+"""
+
+import inspect
+import random
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Inputs = dict[str, Any]
+Seed = int | str | None
+
+
+class Draw:
+    """Random sizes and tensors; the same key gives the same ones, in this order."""
+
+    def __init__(self, *key: object):
+        self._random = random.Random("/".join(map(str, key)))
+        self._generator = torch.Generator().manual_seed(self._random.getrandbits(60))
+
+    def primes(self, count: int) -> list[int]:
+        """Return pairwise different primes, so that no two axes agree by chance."""
+        return self._random.sample([2, 3, 5, 7, 11, 13, 17][: count + 1], count)
+
+    def one_of(self, *options: Any) -> Any:
+        """Return one of the options."""
+        return self._random.choice(options)
+
+    def normal(self, *shape: int) -> Tensor:
+        """Return independent float32 entries of mean 0 and variance 1."""
+        return torch.randn(shape, generator=self._generator, dtype=torch.float32)
+
+
+def call(function: Callable, inputs: Inputs) -> Any:
+    """Observe what a function returns."""
+    return function(*inputs.values())
+
+
+def shape(function: Callable, inputs: Inputs) -> Any:
+    """Observe the shape of what a function returns, or the result if it has none."""
+    result = call(function, inputs)
+    return tuple(result.shape) if hasattr(result, "shape") else result
+
+
+def entry(key: str | int) -> Callable[[Callable, Inputs], Any]:
+    """Observe one entry of the dict or tuple that a function returns."""
+
+    def observe(function: Callable, inputs: Inputs) -> Any:
+        result = call(function, inputs)
+        return result.get(key) if isinstance(result, Mapping) else result[key]
+
+    return observe
+
+
+def words(key: str, at_least: int = 20) -> Callable[[Callable, Inputs], str]:
+    """Observe whether an entry is a written answer; what it says is not judged."""
+
+    def observe(function: Callable, inputs: Inputs) -> str:
+        text = str(entry(key)(function, inputs) or "").strip()
+        if len(text) >= at_least:
+            return "a sentence or two"
+        return f"{len(text)} characters"
+
+    return observe
+
+
+@dataclass(frozen=True)
+class Property:
+    """What an answer must share with the reference.
+
+    Attributes
+    ----------
+    name, claim
+        A word to find it by, and the sentence that a learner reads.
+    question
+        Asked when the property fails and no known wrong answer explains why.
+    draw
+        Inputs on which little else shows; the exercise's own by default.
+    observe
+        What to look at, given a function and its inputs; the result by default.
+    axes
+        Names of the axes of what is observed; those of the result by default.
+    """
+
+    name: str
+    claim: str
+    question: str
+    draw: Callable[[Draw], Inputs] | None = None
+    observe: Callable[[Callable, Inputs], Any] = call
+    axes: str | None = None
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A plausible wrong answer.
+
+    Attributes
+    ----------
+    misconception
+        The belief behind it.
+    fails
+        Name of the first property that it fails.
+    answer
+        A function of the exercise's inputs, like the reference.
+    question
+        What to ask a learner whose answer gives the same.
+    """
+
+    misconception: str
+    fails: str
+    answer: Callable
+    question: str
+
+
+@dataclass(frozen=True)
+class Slip:
+    """The reference with some of its text replaced: a misconception as code."""
+
+    function: Callable
+    edits: tuple[tuple[str, str], ...]
+
+    @cached_property
+    def source(self) -> str:
+        """The changed text; each replaced piece must occur exactly once."""
+        text = source(self.function)
+        for old, new in self.edits:
+            if text.count(old) != 1:
+                raise ValueError(
+                    f"{old!r} occurs {text.count(old)} times in "
+                    f"{self.function.__name__}; a slip replaces one place"
+                )
+            text = text.replace(old, new)
+        return text
+
+    @cached_property
+    def _changed(self) -> Callable:
+        namespace = dict(inspect.unwrap(self.function).__globals__)
+        exec(self.source, namespace)
+        return namespace[self.function.__name__]
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Run the changed function."""
+        return self._changed(*inputs)
+
+
+def slip(function: Callable, *edits: str) -> Slip:
+    """Replace text in a function: ``slip(f, old, new)``, or several such pairs."""
+    return Slip(function, tuple(zip(edits[::2], edits[1::2], strict=True)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """One exercise of the book.
+
+    Attributes
+    ----------
+    id, title
+        ``"07-mha"``, and what to call it.
+    kind
+        ``predict`` and ``measure`` are answered with a dict of values, ``find the
+        bug`` and ``write`` with a function.
+    level, minutes, points
+        How hard (1 to 3), how long, and what it counts.
+    reference
+        The worked solution: a function of the inputs that returns the right answer.
+    draw
+        Inputs for one seed, in the order of the reference's parameters.
+    axes
+        Axis names of each tensor among the inputs, and of the result ("returns").
+    properties
+        From coarse to fine: a known slip should show in one before it shows in all.
+    hints, explanation
+        What helps before an answer, and what to say after one.
+    wrong, right
+        Answers that must fail, and other ways to write one that passes.
+    given
+        The code that a *find the bug* starts from.
+    """
+
+    id: str
+    title: str
+    kind: str
+    level: int
+    minutes: int
+    points: int
+    reference: Callable
+    draw: Callable[[Draw], Inputs]
+    axes: dict[str, str]
+    properties: Sequence[Property]
+    hints: Sequence[str]
+    explanation: str
+    wrong: Sequence[Wrong]
+    right: Sequence[Callable]
+    given: Slip | None = None
+
+    @property
+    def wants_function(self) -> bool:
+        """Whether the answer is a function; else it is a dict of values."""
+        return self.kind in ("find the bug", "write")
+
+    def inputs(self, seed: Seed, prop: Property | None = None) -> Inputs:
+        """Draw inputs: for each property anew if the answer is a function."""
+        if prop is None or not self.wants_function:
+            return self.draw(Draw(seed, self.id))
+        return (prop.draw or self.draw)(Draw(seed, self.id, prop.name))
+
+    def as_answer(self, function: Callable, seed: Seed = None) -> Any:
+        """Turn a function like the reference into what a learner would hand in."""
+        if self.wants_function:
+            return function
+        with torch.random.fork_rng(devices=[]):
+            return function(*self.inputs(seed).values())
+
+    def remarks(self) -> list[str]:
+        """Return what to say beside the reference: its values, the explanation."""
+        if self.wants_function:
+            return [self.explanation]
+        values = self.as_answer(self.reference)
+        lines = [f"- `{name}`: {value}" for name, value in values.items()]
+        return [f"For {self.setting()}:", "\n".join(lines), self.explanation]
+
+    def setting(self, seed: Seed = None) -> str:
+        """Return what a dict of values is asked for: ``batch=3, n=5``."""
+        pairs = self.inputs(seed).items()
+        return ", ".join(f"{name}={value}" for name, value in pairs)
+
+
+def source(function: Callable) -> str:
+    """Return the text of a function, flush left."""
+    return textwrap.dedent(inspect.getsource(function))

@@ -1,0 +1,831 @@
+"""Exercises of chapter 07: the module, and the freedom to choose h and d_k."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from mha_teach import MultiHeadAttention, scaled_dot_product_attention
+from mha_teach.exercises.bank import (
+    Draw,
+    Exercise,
+    Inputs,
+    Property,
+    Wrong,
+    entry,
+    shape,
+    slip,
+    words,
+)
+
+
+def shapes(batch, n, d_model, h, d_k):
+    """Say what comes out of MultiHeadAttention(d_model, h, d_k=d_k, bias=False)."""
+    return {
+        "q": (batch, h, n, d_k),
+        "weights": (batch, h, n, n),
+        "output": (batch, n, d_model),
+        "parameters": 4 * d_model * h * d_k,
+        "more": 0,
+    }
+
+
+def _setting(draw: Draw) -> Inputs:
+    batch, n, h = draw.primes(3)
+    d_k = draw.one_of(4, 6)
+    d_model = h * draw.one_of(5, 8)
+    return {"batch": batch, "n": n, "d_model": d_model, "h": h, "d_k": d_k}
+
+
+def _shapes_by_running(batch, n, d_model, h, d_k):
+    mha = MultiHeadAttention(d_model, h, d_k=d_k, bias=False)
+    twice = MultiHeadAttention(d_model, 2 * h, d_k=d_k // 2, bias=False)
+    trace = mha.trace(torch.zeros(batch, n, d_model))
+    count, count_twice = (sum(p.numel() for p in m.parameters()) for m in (mha, twice))
+    return {
+        "q": trace.q.shape,
+        "weights": trace.weights.shape,
+        "output": trace.output.shape,
+        "parameters": count,
+        "more": count_twice - count,
+    }
+
+
+def _shapes_as_lists(batch, n, d_model, h, d_k):
+    width = h * d_k
+    return {
+        "more": 0.0,
+        "parameters": float(3 * d_model * width + width * d_model),
+        "output": [batch, n, d_model],
+        "weights": [batch, h, n, n],
+        "q": [batch, h, n, d_k],
+    }
+
+
+def _shapes_as_tensors(batch, n, d_model, h, d_k):
+    answer = shapes(batch, n, d_model, h, d_k)
+    return {name: torch.tensor(value) for name, value in answer.items()}
+
+
+SHAPES = Exercise(
+    id="07-shapes",
+    title="Shapes before you run",
+    kind="predict",
+    level=1,
+    minutes=5,
+    points=2,
+    reference=shapes,
+    draw=_setting,
+    axes={},
+    properties=(
+        Property(
+            "q",
+            "the shape of q",
+            "Where does the head axis go, and how wide is one query in one head?",
+            observe=entry("q"),
+            axes="batch head query d_k",
+        ),
+        Property(
+            "weights",
+            "the shape of the weights",
+            "Who weighs whom? Name the four things that one weight belongs to.",
+            observe=entry("weights"),
+            axes="batch head query key",
+        ),
+        Property(
+            "output",
+            "the shape of the output",
+            "The output is added to x in a Transformer block. Which shape allows it?",
+            observe=entry("output"),
+            axes="batch n d_model",
+        ),
+        Property(
+            "parameters",
+            "the number of parameters",
+            "Write the shape of each of the four matrices. What do they add up to?",
+            observe=entry("parameters"),
+        ),
+        Property(
+            "more",
+            "what twice the heads of half the width add",
+            "In your sum, where does h stand without d_k?",
+            observe=entry("more"),
+        ),
+    ),
+    hints=(
+        "Follow x (batch, n, d_model) through the four steps of the chapter: project, "
+        "split, attend, merge. Write the shape after each.",
+        "The projection W^Q is (d_model, h·d_k). Splitting cuts its last axis into h "
+        "pieces and moves the head axis beside the batch.",
+        "W^O leads back from h·d_v to d_model. Here d_v = d_k.",
+    ),
+    explanation=(
+        "d_model is what comes in and goes out; h·d_k is how wide it is in between. "
+        "They need not be equal: W^Q, W^K and W^V lead in, W^O leads out. All four "
+        "depend on h and d_k through the product alone, so twice the heads of half "
+        "the width cost no parameter more."
+    ),
+    wrong=(
+        Wrong(
+            "Heads are a way of speaking; q stays in one piece.",
+            "q",
+            slip(shapes, '"q": (batch, h, n, d_k)', '"q": (batch, n, h * d_k)'),
+            "That is q before it is split. Which axis does the split add, and where?",
+        ),
+        Wrong(
+            "d_k is always d_model / h.",
+            "q",
+            slip(shapes, '"q": (batch, h, n, d_k)', '"q": (batch, h, n, d_model // h)'),
+            "d_model / h is the usual choice of d_k. Which one was made here?",
+        ),
+        Wrong(
+            "The heads share one map of weights.",
+            "weights",
+            slip(shapes, "(batch, h, n, n)", "(batch, n, n)"),
+            "A layer with one map: how would it differ from a layer with one head?",
+        ),
+        Wrong(
+            "A weight belongs to a feature.",
+            "weights",
+            slip(shapes, "(batch, h, n, n)", "(batch, h, n, d_k)"),
+            "That is the shape of q. A query and a key make one score: what is left "
+            "of d_k after their dot product?",
+        ),
+        Wrong(
+            "The merged heads are the output.",
+            "output",
+            slip(shapes, "(batch, n, d_model)", "(batch, n, h * d_k)"),
+            "That is how wide the merged heads are. Which matrix is still to come?",
+        ),
+        Wrong(
+            "The four matrices are always d_model by d_model.",
+            "parameters",
+            slip(shapes, "4 * d_model * h * d_k", "4 * d_model**2"),
+            "They are square when h·d_k = d_model. Is it so here?",
+        ),
+        Wrong(
+            "Queries, keys and values are all that is learnt.",
+            "parameters",
+            slip(shapes, "4 * d_model", "3 * d_model"),
+            "That counts W^Q, W^K and W^V. What leads back to d_model?",
+        ),
+        Wrong(
+            "More heads mean more parameters.",
+            "more",
+            slip(shapes, '"more": 0', '"more": 4 * d_model * h * d_k'),
+            "You doubled the count. There are twice the heads: how wide is each?",
+        ),
+    ),
+    right=(_shapes_by_running, _shapes_as_lists, _shapes_as_tensors),
+)
+
+
+def rebuilt(x, in_proj_weight, in_proj_bias, out_weight, out_bias, h):
+    """Compute what nn.MultiheadAttention computes, from its own four tensors."""
+    w_q, w_k, w_v = in_proj_weight.chunk(3)
+    b_q, b_k, b_v = in_proj_bias.chunk(3)
+    q, k, v = x @ w_q.T + b_q, x @ w_k.T + b_k, x @ w_v.T + b_v
+    q, k, v = (y.unflatten(-1, (h, -1)).transpose(1, 2) for y in (q, k, v))
+    weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(dim=-1)
+    head_outputs = (weights @ v).transpose(1, 2).flatten(2)
+    return head_outputs @ out_weight.T + out_bias
+
+
+def _torch_tensors(draw: Draw) -> Inputs:
+    batch, n, h, d_k = draw.primes(4)
+    d_model = h * d_k
+    return {
+        "x": draw.normal(batch, n, d_model),
+        "in_proj_weight": draw.normal(3 * d_model, d_model) / d_model**0.5,
+        "in_proj_bias": draw.normal(3 * d_model),
+        "out_weight": draw.normal(d_model, d_model) / d_model**0.5,
+        "out_bias": draw.normal(d_model),
+        "h": h,
+    }
+
+
+def _zero_tokens(draw: Draw) -> Inputs:
+    inputs = _torch_tensors(draw)
+    inputs["x"].zero_()
+    inputs["out_weight"].copy_(torch.eye(inputs["x"].shape[-1]))
+    return inputs
+
+
+def _equal_scores(draw: Draw) -> Inputs:
+    inputs = _torch_tensors(draw)
+    d_model = inputs["x"].shape[-1]
+    inputs["in_proj_weight"][: 2 * d_model] = 0
+    inputs["in_proj_bias"].zero_()
+    return inputs
+
+
+def _equal_scores_before_w_o(draw: Draw) -> Inputs:
+    inputs = _equal_scores(draw)
+    inputs["out_weight"].copy_(torch.eye(inputs["x"].shape[-1]))
+    return inputs
+
+
+def _rebuilt_by_torch(x, in_proj_weight, in_proj_bias, out_weight, out_bias, h):
+    module = nn.MultiheadAttention(x.shape[-1], h, batch_first=True)
+    module.load_state_dict(
+        {
+            "in_proj_weight": in_proj_weight,
+            "in_proj_bias": in_proj_bias,
+            "out_proj.weight": out_weight,
+            "out_proj.bias": out_bias,
+        }
+    )
+    return module(x, x, x)[0]
+
+
+def _rebuilt_by_heads(x, in_proj_weight, in_proj_bias, out_weight, out_bias, h):
+    w = in_proj_weight.double().T.unflatten(-1, (3, h, -1))
+    b = in_proj_bias.double().unflatten(-1, (3, h, -1))
+    heads = []
+    for i in range(h):
+        q, k, v = (x.double() @ w[:, j, i] + b[j, i] for j in range(3))
+        heads.append(scaled_dot_product_attention(q, k, v).output)
+    return torch.cat(heads, dim=-1) @ out_weight.double().T + out_bias
+
+
+def _rebuilt_fused(x, in_proj_weight, in_proj_bias, out_weight, out_bias, h):
+    projected = F.linear(x, in_proj_weight, in_proj_bias)
+    q, k, v = projected.unflatten(-1, (3, h, -1)).permute(2, 0, 3, 1, 4)
+    head_outputs = F.scaled_dot_product_attention(q, k, v)
+    return F.linear(head_outputs.transpose(1, 2).flatten(2), out_weight, out_bias)
+
+
+_THREE = "x @ w_q.T + b_q, x @ w_k.T + b_k, x @ w_v.T + b_v"
+
+BUG = Exercise(
+    id="07-bug",
+    title="The weights that almost fit",
+    kind="find the bug",
+    level=2,
+    minutes=10,
+    points=2,
+    reference=rebuilt,
+    draw=_torch_tensors,
+    axes={
+        "x": "batch n d_model",
+        "in_proj_weight": "3·d_model d_model",
+        "in_proj_bias": "3·d_model",
+        "out_weight": "d_model d_model",
+        "out_bias": "d_model",
+        "returns": "batch n d_model",
+    },
+    properties=(
+        Property(
+            "shape",
+            "one row of width d_model per token",
+            "Which line changes the number of axes or the width?",
+            observe=shape,
+        ),
+        Property(
+            "biases",
+            "x = 0 and W^O the identity: only biases are left",
+            "Which of the four biases reach the output, and which does not?",
+            draw=_zero_tokens,
+        ),
+        Property(
+            "values",
+            "equal scores and W^O the identity: the mean of the values",
+            "With equal scores only the values count. How does nn.Linear use its "
+            "weight, and how does this line?",
+            draw=_equal_scores_before_w_o,
+        ),
+        Property(
+            "output",
+            "equal scores: the mean of the values, times W^O",
+            "The values are right. What happens to them after the merge?",
+            draw=_equal_scores,
+        ),
+        Property(
+            "torch",
+            "equal to nn.MultiheadAttention",
+            "Values and W^O are right. What is left are the scores: which two tensors "
+            "make them?",
+        ),
+    ),
+    hints=(
+        "Every line has the right shape, so shapes will not help. Send in something "
+        "whose answer you know: x = 0, or weights that make all scores equal.",
+        "nn.Linear(a, b) keeps its weight as (b, a) and computes x @ weight.T + bias.",
+        "When is x @ w possible although x @ w.T is meant?",
+    ),
+    explanation=(
+        "The bug was in the third line: x @ w where x @ w.T is meant, three times. "
+        "PyTorch keeps the weight of a linear map as (out, in) and multiplies by its "
+        "transpose. Here in = out = d_model, so forgetting the transpose raises no "
+        "error and changes no shape. A test on shapes cannot see it. A test against "
+        "the library can, and so can one input whose answer you know."
+    ),
+    given=slip(rebuilt, _THREE, "x @ w_q + b_q, x @ w_k + b_k, x @ w_v + b_v"),
+    wrong=(
+        Wrong(
+            "The paper's projections have no bias, so none is needed.",
+            "biases",
+            slip(rebuilt, _THREE, "x @ w_q.T, x @ w_k.T, x @ w_v.T"),
+            "With x = 0 your values are 0. What does nn.MultiheadAttention add?",
+        ),
+        Wrong(
+            "Each head keeps its own queries, keys and values together.",
+            "values",
+            slip(
+                rebuilt,
+                "in_proj_weight.chunk(3)",
+                "in_proj_weight.unflatten(0, (h, 3, -1)).transpose(0, 1).flatten(1, 2)",
+            ),
+            "You read the rows as head by head. In which order does "
+            "nn.MultiheadAttention stack them?",
+        ),
+        Wrong(
+            "Queries and keys meet each other; only they need the transpose.",
+            "values",
+            slip(rebuilt, "x @ w_v.T", "x @ w_v"),
+            "Queries and keys are not looked at here. Is W^V stored in another way "
+            "than W^Q?",
+        ),
+        Wrong(
+            "The transpose on the last line was the bug.",
+            "output",
+            slip(rebuilt, "out_weight.T", "out_weight"),
+            "out_proj is an nn.Linear too. How does it use its weight?",
+        ),
+        Wrong(
+            "The packed order is keys, queries, values.",
+            "torch",
+            slip(
+                rebuilt,
+                "w_q, w_k, w_v = in_proj_weight.chunk(3)",
+                "w_k, w_q, w_v = in_proj_weight.chunk(3)",
+            ),
+            "Your scores are those of each key asking each query. Which third of the "
+            "rows asks?",
+        ),
+        Wrong(
+            "Only the values are ever multiplied by a transpose.",
+            "torch",
+            slip(rebuilt, _THREE, "x @ w_q + b_q, x @ w_k + b_k, x @ w_v.T + b_v"),
+            "The values are mended. Which projections share their line?",
+        ),
+    ),
+    right=(_rebuilt_by_torch, _rebuilt_by_heads, _rebuilt_fused),
+)
+
+
+def mha(x, w_q, w_k, w_v, w_o, h):
+    """Attend in h heads: x (batch, n, d_model) in, (batch, n, d_model) out."""
+
+    def split(y):
+        return y.unflatten(-1, (h, -1)).transpose(1, 2)  # (batch, head, n, width)
+
+    q, k, v = split(x @ w_q), split(x @ w_k), split(x @ w_v)
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    head_outputs = scores.softmax(dim=-1) @ v
+    return head_outputs.transpose(1, 2).flatten(2) @ w_o
+
+
+def _matrices(draw: Draw) -> Inputs:
+    batch, n, d_model, h, d_k, d_v = draw.primes(6)
+    return _drawn(draw, batch, n, d_model, h, d_k, d_v)
+
+
+def _drawn(draw, batch, n, d_model, h, d_k, d_v) -> Inputs:
+    return {
+        "x": draw.normal(batch, n, d_model),
+        "w_q": draw.normal(d_model, h * d_k) / d_model**0.5,
+        "w_k": draw.normal(d_model, h * d_k) / d_model**0.5,
+        "w_v": draw.normal(d_model, h * d_v) / d_model**0.5,
+        "w_o": draw.normal(h * d_v, d_model) / (h * d_v) ** 0.5,
+        "h": h,
+    }
+
+
+def _equal_widths(draw: Draw) -> Inputs:
+    batch, n, h, *widths = draw.primes(5)
+    d_model, d_k = sorted(widths)  # so that d_model // h is never d_k
+    return _drawn(draw, batch, n, d_model, h, d_k, d_k)
+
+
+def _lone_token(draw: Draw) -> Inputs:
+    batch, d_model, h, d_k = draw.primes(4)
+    return _drawn(draw, batch, 1, d_model, h, d_k, d_k)
+
+
+def _equal_keys(draw: Draw) -> Inputs:
+    inputs = _equal_widths(draw)
+    inputs["w_k"].zero_()
+    return inputs
+
+
+def _equal_keys_and_heads(draw: Draw) -> Inputs:
+    inputs = _equal_keys(draw)
+    w_v, h = inputs["w_v"], inputs["h"]
+    inputs["w_v"] = w_v[:, : w_v.shape[1] // h].repeat(1, h)
+    return inputs
+
+
+def _equal_values(draw: Draw) -> Inputs:
+    inputs = _equal_widths(draw)
+    inputs["x"][..., 0] = 1
+    inputs["w_v"][1:] = 0
+    return inputs
+
+
+def _two_tokens(draw: Draw) -> Inputs:
+    """Two one-hot tokens; output feature 0 is the weight on token 0 in head 0."""
+    d_model, h, d_k = draw.primes(3)
+    inputs = _drawn(draw, 1, 2, d_model, h, d_k, d_k)
+    inputs["x"].copy_(torch.eye(2, d_model))
+    sizes = 1 + draw.normal(2, 1).clamp(-1, 1) / 5
+    sizes[1] *= -1
+    for name in ("w_q", "w_k"):
+        inputs[name].zero_()[:2] = sizes / d_k**0.5
+    for name in ("w_v", "w_o"):
+        inputs[name].zero_()[0, 0] = 1
+    return inputs
+
+
+def _score_gaps(function, inputs):
+    """Read off by how much token 0 outscores token 1, for each query."""
+    weight = torch.as_tensor(function(*inputs.values()))[0, :, 0]
+    return weight.logit()
+
+
+def _mha_by_loop(x, w_q, w_k, w_v, w_o, h):
+    output = 0
+    parts = zip(
+        w_q.chunk(h, 1), w_k.chunk(h, 1), w_v.chunk(h, 1), w_o.chunk(h), strict=True
+    )
+    for w_q_i, w_k_i, w_v_i, w_o_i in parts:
+        q, k, v = x @ w_q_i, x @ w_k_i, x @ w_v_i
+        weights = torch.softmax(q @ k.mT / w_q_i.shape[1] ** 0.5, dim=-1)
+        output = output + weights @ v @ w_o_i
+    return output
+
+
+def _mha_by_einsum(x, w_q, w_k, w_v, w_o, h):
+    q, k, v = (
+        torch.einsum("bnd,dhk->bhnk", x, w.unflatten(1, (h, -1)))
+        for w in (w_q, w_k, w_v)
+    )
+    scores = torch.einsum("bhqd,bhkd->bhqk", q, k) * q.shape[-1] ** -0.5
+    head_outputs = torch.einsum("bhqk,bhkd->bhqd", scores.softmax(-1), v)
+    return torch.einsum("bhqd,hdm->bqm", head_outputs, w_o.unflatten(0, (h, -1)))
+
+
+def _mha_fused(x, w_q, w_k, w_v, w_o, h):
+    batch, n, _ = x.shape
+    q, k, v = ((x @ w).view(batch, n, h, -1).transpose(1, 2) for w in (w_q, w_k, w_v))
+    output = F.scaled_dot_product_attention(q, k, v)
+    return output.transpose(1, 2).reshape(batch, n, -1) @ w_o
+
+
+def _mha_by_module(x, w_q, w_k, w_v, w_o, h):
+    d_k, d_v = w_q.shape[1] // h, w_v.shape[1] // h
+    module = MultiHeadAttention(x.shape[-1], h, d_k=d_k, d_v=d_v, bias=False)
+    weights = {"q_proj": w_q, "k_proj": w_k, "v_proj": w_v, "out_proj": w_o}
+    module.load_state_dict({f"{name}.weight": w.T for name, w in weights.items()})
+    return module(x)
+
+
+def _mha_in_numpy(x, w_q, w_k, w_v, w_o, h):
+    tensors = (t.double() for t in (x, w_q, w_k, w_v, w_o))
+    return _mha_by_loop(*tensors, h).numpy()
+
+
+MHA = Exercise(
+    id="07-mha",
+    title="Multi-head attention from four matrices",
+    kind="write",
+    level=2,
+    minutes=15,
+    points=4,
+    reference=mha,
+    draw=_matrices,
+    axes={
+        "x": "batch n d_model",
+        "w_q": "d_model h·d_k",
+        "w_k": "d_model h·d_k",
+        "w_v": "d_model h·d_v",
+        "w_o": "h·d_v d_model",
+        "returns": "batch n d_model",
+    },
+    properties=(
+        Property(
+            "shape",
+            "one row of width d_model per token",
+            "h·d_k need not be d_model. From which tensor can you read d_k?",
+            draw=_equal_widths,
+            observe=shape,
+        ),
+        Property(
+            "alone",
+            "a lone token attends to itself: x W^V W^O",
+            "With one token every weight is 1. Which two matrices are left?",
+            draw=_lone_token,
+        ),
+        Property(
+            "split",
+            "equal keys and heads: each token gets the mean of its sequence",
+            "Change one token alone. Which entries of q, k and v change, and should "
+            "they?",
+            draw=_equal_keys_and_heads,
+        ),
+        Property(
+            "merge",
+            "equal keys: the mean of each head, side by side, times W^O",
+            "The heads are right one by one. In which order do they stand when W^O "
+            "meets them?",
+            draw=_equal_keys,
+        ),
+        Property(
+            "rows",
+            "equal values come out as they are",
+            "Whose weights must sum to one: those of a query, or those of a key?",
+            draw=_equal_values,
+        ),
+        Property(
+            "scale",
+            "two tokens score by q·k / √d_k",
+            "How many products does one score add up?",
+            draw=_two_tokens,
+            observe=_score_gaps,
+            axes="query",
+        ),
+        Property(
+            "heads",
+            "equal to a loop over heads",
+            "Write head i on its own, with columns i·d_k to (i+1)·d_k of W^Q. Where "
+            "do the two part?",
+        ),
+    ),
+    hints=(
+        "Five steps, one or two lines each: project, split, score, softmax and "
+        "average, merge and project. Write the shape after each as a comment.",
+        "Split: cut the last axis into (h, d_k), then move the head axis beside the "
+        "batch. Cutting into (h, n) straight away gives the right shape and mixes "
+        "tokens.",
+        "Merge is split backwards: move the head axis back, then join the last two. "
+        "The scale comes from q after the split: q.shape[-1].",
+    ),
+    explanation=(
+        "One matrix product makes all heads at once; unflatten and transpose give "
+        "each head an axis of its own, and the same two steps backwards put the heads "
+        "side by side for W^O. Nothing in the function needs h·d_k = d_model, nor "
+        "d_v = d_k."
+    ),
+    wrong=(
+        Wrong(
+            "d_k is always d_model / h.",
+            "shape",
+            slip(mha, "(h, -1)", "(h, x.shape[-1] // h)"),
+            "h·d_k need not be d_model. From which tensor can you read d_k?",
+        ),
+        Wrong(
+            "The merged heads are the output.",
+            "shape",
+            slip(mha, "flatten(2) @ w_o", "flatten(2)"),
+            "The last axis is h·d_v wide. What leads back to d_model?",
+        ),
+        Wrong(
+            "Keys and values are the same thing.",
+            "alone",
+            slip(mha, "split(x @ w_v)", "split(x @ w_k)"),
+            "W^V leaves no trace in your output. Which matrix says what a token "
+            "passes on?",
+        ),
+        Wrong(
+            "Splitting is only a matter of shape.",
+            "split",
+            slip(
+                mha,
+                "y.unflatten(-1, (h, -1)).transpose(1, 2)",
+                "y.reshape(len(y), h, y.shape[1], -1)",
+            ),
+            "Your first head sees the first tokens only. Which two axes have to "
+            "change places, rather than be cut anew?",
+        ),
+        Wrong(
+            "Merging is only a matter of shape.",
+            "merge",
+            slip(mha, "transpose(1, 2).flatten(2)", "reshape(*x.shape[:2], -1)"),
+            "In memory your heads lie one after the other, tokens inside. Which order "
+            "does W^O expect?",
+        ),
+        Wrong(
+            "The heads are averaged.",
+            "alone",
+            slip(mha, "@ w_o", "@ w_o / h"),
+            "Your output is h times too small. Does the formula average the heads, or "
+            "lay them side by side?",
+        ),
+        Wrong(
+            "Softmax runs over the queries.",
+            "rows",
+            slip(mha, "softmax(dim=-1)", "softmax(dim=-2)"),
+            "Your weights sum to one for each key. Along which axis do the keys of "
+            "one query lie?",
+        ),
+        Wrong(
+            "Scaling is a detail of training.",
+            "scale",
+            slip(mha, " / q.shape[-1] ** 0.5", ""),
+            "Your scores are √d_k times too large. Which step of the formula keeps "
+            "their spread near one?",
+        ),
+        Wrong(
+            "Scores are divided by the root of d_model.",
+            "scale",
+            slip(mha, "q.shape[-1] ** 0.5", "x.shape[-1] ** 0.5"),
+            "You divide by √d_model. How many products does the score of one head "
+            "add up?",
+        ),
+        Wrong(
+            "Scores are divided by d_k.",
+            "scale",
+            slip(mha, "q.shape[-1] ** 0.5", "q.shape[-1]"),
+            "You divide by d_k. The variance of a score is d_k; what is its spread?",
+        ),
+        Wrong(
+            "The heads share one map of weights.",
+            "heads",
+            slip(mha, "softmax(dim=-1)", "softmax(dim=-1).mean(1, keepdim=True)"),
+            "Your heads all use the same weights. Whose queries and keys decide the "
+            "weights of head i?",
+        ),
+        Wrong(
+            "Head i takes every h-th column.",
+            "heads",
+            slip(
+                mha,
+                "unflatten(-1, (h, -1)).transpose(1, 2)",
+                "unflatten(-1, (-1, h)).permute(0, 3, 1, 2)",
+                "transpose(1, 2).flatten(2)",
+                "permute(0, 2, 3, 1).flatten(2)",
+            ),
+            "Your head 0 reads columns 0, h, 2h and so on. Which columns of W^Q "
+            "belong to head 0?",
+        ),
+        Wrong(
+            "Queries and keys may change places.",
+            "heads",
+            slip(mha, "q @ k.mT", "k @ q.mT"),
+            "Your scores are transposed. Does row i belong to the token that asks, or "
+            "to the one that is asked?",
+        ),
+    ),
+    right=(_mha_by_loop, _mha_by_einsum, _mha_fused, _mha_by_module, _mha_in_numpy),
+)
+
+
+def ranks(n, d_model, h, d_k):
+    """Measure the rank of a head's scores and weights, then halve d_k."""
+    x = torch.randn(n, d_model, dtype=torch.float64)
+
+    def trace(h, d_k):
+        return MultiHeadAttention(d_model, h, d_k=d_k).double().trace(x)
+
+    wide, narrow = trace(h, d_k), trace(2 * h, d_k // 2)
+    rank = torch.linalg.matrix_rank
+    return {
+        "scores": rank(wide.scores[0]).item(),
+        "weights": rank(wide.weights[0]).item(),
+        "half": rank(narrow.scores[0]).item(),
+        "why": "A score adds up d_k products, so a head's n by n table of scores adds "
+        "up d_k tables of rank one. Softmax bends each entry by itself and so lifts "
+        "the rank of the weights, but it starts from a table of a poorer family.",
+    }
+
+
+def _rank_setting(draw: Draw) -> Inputs:
+    n, d_model, h = draw.one_of(11, 13), draw.one_of(20, 26), draw.one_of(2, 3)
+    return {"n": n, "d_model": d_model, "h": h, "d_k": draw.one_of(4, 6)}
+
+
+def _ranks_by_counting(n, d_model, h, d_k):
+    why = "q is n by d_k, so q @ k.T has rank d_k at most; exp can raise it."
+    return {"scores": d_k, "weights": n, "half": d_k // 2, "why": why}
+
+
+def _ranks_as_tensors(n, d_model, h, d_k):
+    answer = _ranks_by_counting(n, d_model, h, d_k)
+    return {
+        name: value if name == "why" else torch.tensor(value)
+        for name, value in answer.items()
+    }
+
+
+def _ranks_by_singular_values(n, d_model, h, d_k):
+    def count(matrix):
+        values = torch.linalg.svdvals(matrix)
+        return int((values > 1e-10 * values[0]).sum())
+
+    q, k = torch.randn(2, n, d_k, dtype=torch.float64)
+    scores = q @ k.T / d_k**0.5
+    half = q[:, : d_k // 2] @ k[:, : d_k // 2].T
+    return {
+        "scores": count(scores),
+        "weights": count(scores.softmax(-1)),
+        "half": count(half),
+        "why": "每个分数是 d_k 个乘积之和，所以分数矩阵的秩不超过 d_k。",
+    }
+
+
+RANK = Exercise(
+    id="07-rank",
+    title="What a small d_k takes away",
+    kind="measure",
+    level=3,
+    minutes=20,
+    points=4,
+    reference=ranks,
+    draw=_rank_setting,
+    axes={},
+    properties=(
+        Property(
+            "scores",
+            "the rank of one head's scores",
+            "Scores are q @ k.mT. How many columns has q?",
+            observe=entry("scores"),
+        ),
+        Property(
+            "weights",
+            "the rank of its weights",
+            "Did you measure it in float64, on trace.weights of one head?",
+            observe=entry("weights"),
+        ),
+        Property(
+            "half",
+            "the rank of the scores at half the d_k",
+            "Twice the heads share the same width. How wide is one of them?",
+            observe=entry("half"),
+        ),
+        Property(
+            "why",
+            "a reason in your own words",
+            "What would you tell someone who proposes d_k = 1 and as many heads as "
+            "features? The worked solution has one answer; compare.",
+            observe=words("why"),
+        ),
+    ),
+    hints=(
+        "torch.linalg.matrix_rank(trace.scores[0]) is the rank of head 0; make the "
+        "module and x float64 first.",
+        "A matrix that is a product of (n, d_k) and (d_k, n) has rank d_k at most.",
+        "For the reason: what does a map lose that must be built from few products, "
+        "and which step after it can bend it, entry by entry?",
+    ),
+    explanation=(
+        "The reason in the last entry is one way to say it. With h·d_k held fixed, "
+        "more heads are more tables of scores, each of a lower rank. It is one account "
+        "of why models with a very small d_k do worse, though they lose no parameter: "
+        "Bhojanapalli et al. (2020), Low-Rank Bottleneck in Multi-head Attention "
+        "Models."
+    ),
+    wrong=(
+        Wrong(
+            "A random n by n matrix has rank n, so scores do.",
+            "scores",
+            slip(ranks, "rank(wide.scores[0]).item()", "n"),
+            "That is full rank. Are the scores n·n free numbers, or a product of two "
+            "narrow matrices?",
+        ),
+        Wrong(
+            "The rank is that of all heads together.",
+            "scores",
+            slip(ranks, "rank(wide.scores[0]).item()", "h * d_k"),
+            "You gave the width of all heads together. Which part of it does one head "
+            "use?",
+        ),
+        Wrong(
+            "Softmax cannot raise the rank.",
+            "weights",
+            slip(ranks, "rank(wide.weights[0]).item()", "d_k"),
+            "That is the rank of the scores. Is exp, entry by entry, a linear map?",
+        ),
+        Wrong(
+            "Each head keeps its rank, whatever its width.",
+            "half",
+            slip(ranks, "rank(narrow.scores[0]).item()", "d_k"),
+            "That is the rank before the split was made finer. How wide is a head now?",
+        ),
+        Wrong(
+            "More heads mean a higher rank.",
+            "half",
+            slip(ranks, "rank(narrow.scores[0]).item()", "2 * d_k"),
+            "You doubled it with the heads. Look at one head: did it gain or lose "
+            "columns?",
+        ),
+        Wrong(
+            "Numbers speak for themselves.",
+            "why",
+            slip(ranks, '"why"', '"left out"'),
+            "The numbers are right. What do they mean for someone who has to choose h "
+            "and d_k?",
+        ),
+    ),
+    right=(_ranks_by_counting, _ranks_as_tensors, _ranks_by_singular_values),
+)
+
+EXERCISES = (SHAPES, BUG, MHA, RANK)
