@@ -30,10 +30,8 @@ _ = torch.manual_seed(0)
 # ## Where does a head look?
 #
 # A pretrained encoder reads a sentence in six layers. Each layer has twelve *heads*, and each head decides for every
-# token how much it looks at every other.
-#
-# > **Predict.** Three heads read *The cat sat on the mat because it was tired*. Will their maps look alike? Which words
-# > would you look at from *it*?
+# token how much it looks at every other. Here three of them read *The cat sat on the mat because it was tired*. Do they look at
+# the same words? Which word would you look at from *it*?
 
 # %%
 encoder = models.load_minilm_or_stand_in()
@@ -293,8 +291,8 @@ assert accuracy[8, 4] > 0.99 > 0.5 > accuracy[8, 2]
 
 # %% [markdown]
 # One head fails at every width. Its softmax makes one average per token, and an average of two letters does not say which came
-# first. Two heads of width 8 never fail. At width 4, number makes up for width: two heads do better than one, four better than
-# two, and eight never fail. At width 2 not even eight are enough, and the five dots lie far apart. Is that a limit or a matter of
+# first. Two heads of width 8 hardly ever fail. At width 4, number makes up for width: two heads do better than one, four better
+# than two, and eight hardly ever fail. At width 2 not even eight are enough, and the five dots lie far apart. Is that a limit or a matter of
 # patience? The [card](artifacts/heads_grid.md) of the experiment has the same table after three times the training: eight heads
 # of width 2 then succeed, and one head still does not.
 #
@@ -334,7 +332,9 @@ assert torch.allclose(torch.stack(my_maps), their_maps, atol=1e-4)
 print("72 maps, the largest difference below 0.0001")
 
 # %%
-AttentionMap(torch.stack(my_maps), tokens, title="The cat sat on the mat")
+AttentionMap(
+    torch.stack(my_maps), tokens, layer=5, head=11, selected_query=tokens.index("it")
+)
 
 # %% [markdown]
 # All 72 heads, computed by your class. Find the three from the beginning. Then look at the others: most rows put much of their

@@ -1,0 +1,224 @@
+"""The book's own site, and mistakes that must keep it from being built."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, copy_theme
+
+pytestmark = pytest.mark.site
+
+MYST_YML = """
+version: 1
+project:
+  title: A small book
+  error_rules:
+    - {{rule: reference-target-resolves, severity: error}}
+    - {{rule: reference-target-has-text, severity: error}}
+  toc: [{toc}]
+site:
+  template: ./theme
+  options: {{version: 1.0.0}}
+"""
+SOUND = {
+    "index.md": "# First\n\n[Second](second.md#there)\n",
+    "second.md": "# Second\n\n(there)=\n## There\n\nWords.\n",
+}
+
+
+def notebook(name, html):
+    """The text of a notebook with one cell, whose output is this HTML."""
+    data = {"text/html": html, "text/plain": "said"}
+    output = {"output_type": "display_data", "metadata": {}, "data": data}
+    cell = {"cell_type": "code", "execution_count": 1, "id": name, "metadata": {}}
+    cell |= {"source": "x", "outputs": [output]}
+    head = {"metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps({"cells": [cell], **head})
+
+
+def write_book(folder, pages, config=MYST_YML):
+    """Write a project of these pages, with the theme."""
+    for name, text in pages.items():
+        (folder / name).write_text(text, "utf-8")
+    toc = ", ".join(f"{{file: {name}}}" for name in pages)
+    (folder / "myst.yml").write_text(config.format(toc=toc), "utf-8")
+    copy_theme(folder)
+    return folder
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A project of two sound pages."""
+    return write_book(tmp_path, SOUND)
+
+
+def test_two_sound_pages_are_built(book, site_tool):
+    site_tool.build(book)
+    html = book / "_build" / "html"
+    assert 'href="second/#there"' in (html / "index.html").read_text("utf-8")
+    assert "Words." in (html / "second" / "index.html").read_text("utf-8")
+
+
+# Each mistake stands on a page of its own, named by its key. The three who find them,
+# MyST, the theme and the check of what was written, stop one another: three books.
+FOUND_BY_MYST = {
+    "reference": ("See [](#nowhere).", r'"#nowhere"'),
+    "equation": ("See {eq}`nowhere`.", r"nowhere"),
+    "section": ("[a section](second.md#nowhere)", r"nowhere"),
+    "citation": ("{cite:p}`nobody1999`", r"nobody1999"),
+    "directive": ("```{notte}\nWords.\n```", r"unknown directive: notte"),
+    "role": ("An {emphasiz}`important` word.", r"unknown role: emphasiz"),
+    "figure": ("```{figure} gone.png\n:alt: Gone\n```", r"gone\.png"),
+    "formula": ("$$ \\frac{1}{ $$", r"Unexpected end of input"),
+    "twice": ("(same)=\n## One\n\n(same)=\n## Two", r"Duplicate.*same"),
+}
+FOUND_BY_THE_THEME = {
+    "link": ("[a file](gone.md)", r"the link to gone\.md leads to no file"),
+    "code": ("[code](../gone.py)", r"the link to \.\./gone\.py leads to no file"),
+    "anchor": ('<a href="gone/">raw</a>', r"the link to gone/ leads to no file"),
+    "node": ("```{mermaid}\nA --> B\n```", r'does not know the node type "mermaid"'),
+    "image": ("![](picture.svg)", r"the image picture\.svg has no alt text"),
+    "nothing": ("", r"the page is empty"),
+}
+FOUND_IN_WHAT_WAS_WRITTEN = {
+    "picture": ('<img src="https://example.org/x.png" alt="x">', "from another host"),
+    "script": ('<script src="//example.org/x.js"></script>', "from another host"),
+    "style": ('<p style="background:url(https://example.org/x)">x</p>', "another host"),
+    "alt": ('<img src="data:image/png;base64,AA==">', "1 images without alt text"),
+    "id": ('<p id="main">twice</p>', "the id 'main' is used 2 times"),
+    "raw-link": ('<a href="gone.html">x</a>', r"links to gone\.html, which does"),
+    "raw-anchor": ('<a href="#gone">x</a>', "links to #gone, but there is no"),
+    "path": ("<p>/home/ada/book/x.py</p>", "names a path of this machine: /home/ada"),
+    "weight": (f"<p>{'x' * 1_500_000}</p>", r"1,5\d\d,\d\d\d bytes with its assets"),
+}
+
+
+def complaints(site_tool, folder, pages):
+    """Return what the builder says about a book with these pages."""
+    write_book(folder, SOUND | pages)
+    (folder / "picture.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    with pytest.raises(site_tool.SiteError) as caught:
+        site_tool.build(folder)
+    return str(caught.value)
+
+
+def markdown(mistakes):
+    """One page for each mistake."""
+    return {
+        f"{name}.md": f"# {name}\n\n{text}\n" for name, (text, _) in mistakes.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def said_by_myst(site_tool, tmp_path_factory):
+    pages = markdown({k: (f"Words.\n\n{v[0]}", v[1]) for k, v in FOUND_BY_MYST.items()})
+    return complaints(site_tool, tmp_path_factory.mktemp("myst"), pages)
+
+
+@pytest.fixture(scope="module")
+def said_by_the_theme(site_tool, tmp_path_factory):
+    pages = markdown(FOUND_BY_THE_THEME)
+    return complaints(site_tool, tmp_path_factory.mktemp("theme"), pages)
+
+
+@pytest.fixture(scope="module")
+def said_of_what_was_written(site_tool, tmp_path_factory):
+    mistakes = FOUND_IN_WHAT_WAS_WRITTEN.items()
+    pages = {f"{k}.ipynb": notebook(k, v[0]) for k, v in mistakes}
+    return complaints(site_tool, tmp_path_factory.mktemp("written"), pages)
+
+
+@pytest.mark.parametrize("page", FOUND_BY_MYST)
+def test_a_mistake_that_myst_finds_stops_the_site(said_by_myst, page):
+    complaint = FOUND_BY_MYST[page][1]
+    assert re.search(rf"(?m)^{page}\.md.*{complaint}", said_by_myst)
+
+
+@pytest.mark.parametrize("page", FOUND_BY_THE_THEME)
+def test_a_mistake_that_the_theme_finds_stops_the_site(said_by_the_theme, page):
+    complaint = FOUND_BY_THE_THEME[page][1]
+    assert re.search(rf"(?m)^{page}\.md: .*{complaint}", said_by_the_theme)
+
+
+@pytest.mark.parametrize("page", FOUND_IN_WHAT_WAS_WRITTEN)
+def test_a_mistake_in_what_was_written_stops_the_site(said_of_what_was_written, page):
+    line = rf"(?m)^{page}/index\.html: .*{FOUND_IN_WHAT_WAS_WRITTEN[page][1]}"
+    assert re.search(line, said_of_what_was_written)
+
+
+@pytest.mark.parametrize(
+    "said", ["said_by_myst", "said_by_the_theme", "said_of_what_was_written"]
+)
+def test_sound_pages_are_not_complained_about(said, request):
+    assert not re.search(r"(?m)^(index|second)\b", request.getfixturevalue(said))
+
+
+def test_a_page_that_the_contents_name_must_exist(book, site_tool):
+    (book / "second.md").unlink()
+    with pytest.raises(site_tool.SiteError, match=r"second\.md"):
+        site_tool.build(book)
+
+
+def test_a_path_of_this_project_is_named(book, site_tool):
+    (book / "second.md").write_text(f"{SOUND['second.md']}\n`{book}/x.py`\n", "utf-8")
+    with pytest.raises(site_tool.SiteError, match=f"this machine: {book}"):
+        site_tool.build(book)
+
+
+def test_without_node_the_way_out_is_named(book, site_tool, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
+    with pytest.raises(site_tool.SiteError, match=r"needs Node\.js 20"):
+        site_tool.build(book)
+
+
+def test_below_another_address(book, site_tool, monkeypatch):
+    """Pages link relatively; only the page for lost readers needs the address."""
+    monkeypatch.setenv("BASE_URL", "/shelf/book")
+    site_tool.build(book)
+    html = book / "_build" / "html"
+    assert "/shelf/book" not in (html / "second" / "index.html").read_text("utf-8")
+    assert 'href="/shelf/book/site.css"' in (html / "404.html").read_text("utf-8")
+
+
+def test_a_repository_adds_links(tmp_path, site_tool):
+    text = MYST_YML.replace("title:", "github: https://github.com/ada/book\n  title:")
+    pages = {
+        "index.md": "# First\n\nWords.\n",
+        "second.ipynb": notebook("a", "<p>1</p>"),
+    }
+    write_book(tmp_path, pages, text)
+    site_tool.build(tmp_path)
+    page = (tmp_path / "_build/html/second/index.html").read_text("utf-8")
+    for link in (
+        "https://colab.research.google.com/github/ada/book/blob/main/second.ipynb",
+        "https://mybinder.org/v2/gh/ada/book/main?urlpath=lab/tree/second.ipynb",
+        "https://github.com/ada/book/edit/main/second.ipynb",
+        "https://github.com/ada/book/issues/new?title=",
+    ):
+        assert f'href="{link}' in page
+
+
+def test_the_book_has_every_page_of_its_contents(book_site, site_tool):
+    expected = site_tool.expected_pages(ROOT)
+    assert "chapters/multi-head-attention/index.html" in expected
+    for name in expected:
+        assert (book_site / name).stat().st_size > 2000, name
+
+
+def test_the_book_offers_its_notebooks_as_they_are_committed(book_site):
+    offered = sorted((book_site / "files").rglob("*.ipynb"))
+    assert offered
+    for path in offered:
+        committed = ROOT / path.relative_to(book_site / "files")
+        assert path.read_bytes() == committed.read_bytes()
+
+
+def test_the_book_publishes_no_configuration(book_site):
+    """MyST's config.json, with paths of this machine, stays where it was made."""
+    names = {path.name for path in Path(book_site).iterdir()}
+    assert names <= {
+        "404.html", "assets", "chapters", "favicon.svg", "files", "index.html",
+        "search.json", "site.css", "site.js", "source", "theme.js", "vendor",
+    }  # fmt: skip
