@@ -1,0 +1,219 @@
+"""Train a small model while the reader waits.
+
+After this file you can say what one training step is, and train a layer of
+attention on a task in a few seconds: ``LookupModel`` is the model, ``train`` the loop.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, TypeVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mha_teach.attention import MultiHeadAttention
+
+T = TypeVar("T")
+
+SECONDS_BETWEEN_UPDATES = 0.2
+
+
+class LookupModel(nn.Module):
+    r"""One layer of attention in which the last token asks, and a linear readout.
+
+    $$ \mathrm{logits} = W \operatorname{MultiHead}(x_n,\; x,\; x) + b $$
+
+    No residual connection, no MLP: whatever reaches the answer came through a head.
+    The projections have no biases, as in the paper.
+
+    Parameters
+    ----------
+    num_heads, d_k, d_v, d_model
+        Sizes of the attention, as in ``MultiHeadAttention``.
+    num_answers
+        Number of answers to one question.
+    num_symbols
+        Number of symbols that an answer chooses from.
+
+    Examples
+    --------
+    >>> model = LookupModel(num_heads=2, d_k=8)
+    >>> tuple(model(torch.randn(3, 17, 64)).shape)
+    (3, 2, 16)
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        d_k: int,
+        *,
+        d_v: int = 16,
+        d_model: int = 64,
+        num_answers: int = 2,
+        num_symbols: int = 16,
+    ):
+        super().__init__()
+        self.num_answers = num_answers
+        # A bias of the keys shifts all scores of a query alike. Softmax ignores it,
+        # so Adam would fill it with magnified rounding errors.
+        self.attention = MultiHeadAttention(
+            d_model, num_heads, d_k=d_k, d_v=d_v, bias=False
+        )
+        self.readout = nn.Linear(d_model, num_answers * num_symbols)
+
+    def forward(
+        self, x: Float[Tensor, "batch n d_model"]
+    ) -> Float[Tensor, "batch answer symbol"]:
+        """Return the logits of each answer: (batch, num_answers, num_symbols)."""
+        asked = self.attention(x[:, -1:], x).squeeze(1)
+        return self.readout(asked).unflatten(-1, (self.num_answers, -1))
+
+
+class TrainingRun(NamedTuple):
+    """What ``train`` reports: the loss of each finished step, and whether it was cut.
+
+    ``interrupted`` is True if the reader stopped the run. The model then keeps what it
+    had learned.
+    """
+
+    losses: list[float]
+    interrupted: bool
+
+
+def train(
+    model: nn.Module,
+    batch_loss: Callable[[nn.Module, torch.Generator], Tensor],
+    *,
+    steps: int,
+    generator: torch.Generator,
+    learning_rate: float = 6e-3,
+) -> TrainingRun:
+    """Train ``model`` in place with Adam; an interrupt keeps what was reached.
+
+    The learning rate climbs for a tenth of the steps and then falls towards zero
+    (``OneCycleLR``). Torch keeps to one thread meanwhile. On one machine, the same
+    weights and generator give the same run.
+
+    Parameters
+    ----------
+    model
+        Trained in place.
+    batch_loss
+        Draws a batch from the generator and returns the loss on it, a scalar.
+    steps
+        Number of batches.
+    generator
+        Handed to ``batch_loss``.
+    learning_rate
+        The highest that is reached.
+
+    Returns
+    -------
+    TrainingRun
+        ``losses``, one a finished step, and ``interrupted``.
+
+    Raises
+    ------
+    ValueError
+        If ``steps`` is not positive.
+
+    Examples
+    --------
+    >>> model = LookupModel(num_heads=1, d_k=2, d_model=5, num_symbols=3)
+    >>> def batch_loss(model, generator):
+    ...     x = torch.randn(7, 4, 5, generator=generator)
+    ...     return answer_loss(model(x), torch.zeros(7, 2, dtype=torch.long))
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> run = train(model, batch_loss, steps=30, generator=generator)
+    >>> len(run.losses), run.losses[-1] < run.losses[0]
+    (30, True)
+    """
+    if steps < 1:
+        raise ValueError(f"steps={steps} trains nothing; use at least 1")
+    optimizer = torch.optim.Adam(model.parameters(), learning_rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, learning_rate, total_steps=steps, pct_start=0.1
+    )
+    losses: list[float] = []
+    try:
+        with _one_thread():
+            for _ in progress(range(steps), "training, step"):
+                loss = batch_loss(model, generator)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                schedule.step()
+                losses.append(loss.item())
+    except KeyboardInterrupt:
+        return TrainingRun(losses, interrupted=True)
+    return TrainingRun(losses, interrupted=False)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep torch on one thread: small steps are over before a second one helps.
+
+    On a busy machine, threads that wait for each other made them 30 times slower.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def answer_loss(
+    logits: Float[Tensor, "batch answer symbol"], answer: Int[Tensor, "batch answer"]
+) -> Float[Tensor, ""]:
+    """Return the cross-entropy in nats, the mean over all answers of all questions."""
+    return F.cross_entropy(logits.flatten(0, 1), answer.flatten())
+
+
+def share_right(
+    logits: Float[Tensor, "batch answer symbol"], answer: Int[Tensor, "batch answer"]
+) -> float:
+    """Return the share of questions of which every answer is right."""
+    return (logits.argmax(dim=-1) == answer).all(dim=-1).float().mean().item()
+
+
+def progress(items: Collection[T], label: str) -> Iterator[T]:
+    """Yield the items; meanwhile a line below the notebook cell counts them.
+
+    The line is empty before the first update and after the last item, an error or an
+    interrupt, so a stored notebook shows no trace of it. Outside a notebook nothing
+    is shown.
+
+    Examples
+    --------
+    >>> [item for item in progress("abc", "letter")]
+    ['a', 'b', 'c']
+    """
+    show = _notebook_line()
+    last_update = time.monotonic()
+    try:
+        for done, item in enumerate(items, start=1):
+            yield item
+            if time.monotonic() - last_update > SECONDS_BETWEEN_UPDATES:
+                show(f"{label} {done} of {len(items)}")
+                last_update = time.monotonic()
+    finally:
+        show("")
+
+
+def _notebook_line() -> Callable[[str], None]:
+    """Put an empty line below the notebook cell; return a function that rewrites it."""
+    # Whoever runs in a notebook has imported IPython already.
+    ipython = sys.modules.get("IPython")
+    if ipython is None or not hasattr(ipython.get_ipython(), "kernel"):
+        return lambda text: None
+    line = ipython.display.display(_plain(""), raw=True, display_id=True)
+    return lambda text: line.update(_plain(text), raw=True)
+
+
+def _plain(text: str) -> dict[str, str]:
+    return {"text/plain": text}
