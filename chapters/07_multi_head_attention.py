@@ -99,8 +99,8 @@ print("the same numbers:", torch.equal(reshaped, q))
 
 # %% [markdown]
 # `split` cuts the last axis in three and moves the head beside the batch. A plain `reshape` gives the right shape and the
-# wrong numbers: it deals out the numbers in the order they lie in memory, so "head 0" gets all of token 0, all of token 1 and
-# a part of token 2.
+# wrong numbers. It deals them out in the order they lie in memory, 20 for each head: "head 0" gets all of token 0 and two
+# thirds of token 1, and never hears of the others.
 #
 # ### Attend and merge
 #

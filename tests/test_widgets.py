@@ -529,3 +529,9 @@ def test_modules_stay_readable(path):
     lines = path.read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 350
     assert max(map(len, lines)) <= 120
+
+
+def test_the_picture_of_the_readme_is_what_heads_draws():
+    grid = json.loads((ROOT / "chapters" / "artifacts" / "heads_grid.json").read_text())
+    stored = ROOT / "chapters" / "figures" / "heads_explorer.svg"
+    assert stored.read_text() == Heads(grid).picture() + "\n"
