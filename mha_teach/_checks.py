@@ -21,8 +21,6 @@ class Inputs(NamedTuple):
     query: Tensor
     key: Tensor
     value: Tensor
-    mask: Mask | None
-    head_gate: Tensor | None
 
 
 def head_sizes(
@@ -50,7 +48,7 @@ def head_sizes(
         if size < 1:
             raise ValueError(f"{name}={size} must be at least 1")
     if not 0 <= dropout < 1:
-        raise ValueError(f"dropout={dropout} is a probability; use 0 <= dropout < 1")
+        raise ValueError(f"dropout={dropout} is out of range; use 0 <= dropout < 1")
     if d_k is None and d_model % num_heads:
         raise ValueError(
             f"d_model={d_model} is not divisible by num_heads={num_heads}; "
@@ -159,7 +157,7 @@ def module_arguments(
     module_mask(mask, (batch, module.num_heads, n_q, n_k))
     if head_gate is not None:
         _require_gate(head_gate, module.num_heads, batch if batched else None)
-    return Inputs(query, key, value, mask, head_gate)
+    return Inputs(query, key, value)
 
 
 def module_mask(mask: Mask | None, scores_shape: tuple[int, int, int, int]) -> None:
@@ -205,6 +203,12 @@ def decode_arguments(
             f"cache has (batch, num_kv_heads, d_k, d_v)={found}, but x_new and this "
             f"module need {expected}; make it with module.new_cache({batch}, …)"
         )
+    dtype = module.k_proj.weight.dtype
+    if cache.k.dtype != dtype:
+        raise ValueError(
+            f"cache holds {cache.k.dtype}, but this module holds {dtype}; "
+            "call new_cache after converting the module"
+        )
     cache.require_room(n_new)
     module_mask(mask, (batch, module.num_heads, n_new, cache.length + n_new))
     return x_new
@@ -246,14 +250,15 @@ def has_torch_counterpart(module: "MultiHeadAttention") -> None:
         )
 
 
-def _require_floating(name: str, tensor: Tensor) -> None:
+def _require_floating(
+    name: str,
+    tensor: Tensor,
+    way_out: str = "embed token ids, or convert with .float()",
+) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}")
     if not tensor.is_floating_point():
-        raise TypeError(
-            f"{name} must be floating point, got {tensor.dtype}; embed token ids "
-            "first, or convert with .float()"
-        )
+        raise TypeError(f"{name} must be floating point, got {tensor.dtype}; {way_out}")
 
 
 def _require_tokens(name: str, tensor: Tensor, width_name: str, width: int) -> None:
@@ -309,7 +314,7 @@ def _require_broadcastable(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
 
 
 def _require_gate(gate: Tensor, num_heads: int, batch: int | None) -> None:
-    _require_floating("head_gate", gate)
+    _require_floating("head_gate", gate, way_out="convert with .float()")
     shapes = [(num_heads,)] if batch is None else [(num_heads,), (batch, num_heads)]
     if tuple(gate.shape) not in shapes:
         allowed = " or ".join(str(shape) for shape in shapes)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mha_teach import _checks, masks
-from mha_teach._kernels import fused_attention, widened
+from mha_teach._kernels import fused_attention, in_float32
 from mha_teach.cache import KVCache
 from mha_teach.masks import Mask
 
@@ -110,13 +110,13 @@ def scaled_dot_product_attention(
     return AttentionResult(weighted_sum(weights, v), weights)
 
 
+@in_float32
 def scaled_scores(
     q: Float[Tensor, "*lead query d_k"],
     k: Float[Tensor, "*lead key d_k"],
     scale: float | None = None,
 ) -> Float[Tensor, "*lead query key"]:
     """Return QKᵀ/√d_k. The queries are scaled: they are fewer than the scores."""
-    q, k = widened(q, k)
     return (q * (q.shape[-1] ** -0.5 if scale is None else scale)) @ k.mT
 
 

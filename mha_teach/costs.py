@@ -30,6 +30,7 @@ def parameters(
     """
     d_k, d_v, num_kv_heads = _widths(d_model, num_heads, d_k, d_v, num_kv_heads)
     d_context = d_model if d_context is None else d_context
+    _require(1, d_context=d_context)
     columns_q = num_heads * d_k
     columns_kv = num_kv_heads * (d_k + d_v)
     weights = d_model * columns_q + d_context * columns_kv + num_heads * d_v * d_model
@@ -60,6 +61,7 @@ def forward_flops(
     """
     d_k, d_v, num_kv_heads = _widths(d_model, num_heads, d_k, d_v, num_kv_heads)
     n_k = n_q if n_k is None else n_k
+    _require(0, n_q=n_q, n_k=n_k, batch=batch)
     per_query = num_heads * (d_k + d_v)
     per_key = num_kv_heads * (d_k + d_v)
     projections = d_model * (n_q * per_query + n_k * per_key)
@@ -81,7 +83,10 @@ def score_bytes(
     >>> score_bytes(8, 4096) // 2**20
     512
     """
-    return batch * num_heads * n_q * (n_q if n_k is None else n_k) * itemsize
+    n_k = n_q if n_k is None else n_k
+    _require(1, num_heads=num_heads, itemsize=itemsize)
+    _require(0, n_q=n_q, n_k=n_k, batch=batch)
+    return batch * num_heads * n_q * n_k * itemsize
 
 
 def kv_cache_bytes(
@@ -101,8 +106,10 @@ def kv_cache_bytes(
     >>> kv_cache_bytes(4096, num_kv_heads=8, d_k=128, num_layers=80) / 2**30
     1.25
     """
-    per_token = num_kv_heads * (d_k + (d_k if d_v is None else d_v))
-    return num_layers * batch * n * per_token * itemsize
+    d_v = d_k if d_v is None else d_v
+    _require(1, num_kv_heads=num_kv_heads, d_k=d_k, d_v=d_v, itemsize=itemsize)
+    _require(0, n=n, num_layers=num_layers, batch=batch)
+    return num_layers * batch * n * num_kv_heads * (d_k + d_v) * itemsize
 
 
 @dataclass(frozen=True)
@@ -154,8 +161,7 @@ def _widths(
     d_v: int | None,
     num_kv_heads: int | None,
 ) -> tuple[int, int, int]:
-    if num_heads < 1:
-        raise ValueError(f"num_heads={num_heads} must be at least 1")
+    _require(1, d_model=d_model, num_heads=num_heads)
     if d_k is None:
         if d_model % num_heads:
             raise ValueError(
@@ -163,5 +169,20 @@ def _widths(
                 "pass d_k=…"
             )
         d_k = d_model // num_heads
+    d_v = d_k if d_v is None else d_v
     num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-    return d_k, d_k if d_v is None else d_v, num_kv_heads
+    _require(1, d_k=d_k, d_v=d_v, num_kv_heads=num_kv_heads)
+    if num_heads % num_kv_heads:
+        raise ValueError(
+            f"num_kv_heads={num_kv_heads} does not divide num_heads={num_heads}; "
+            "each key head serves a group of query heads of equal size"
+        )
+    return d_k, d_v, num_kv_heads
+
+
+def _require(least: int, **sizes: int) -> None:
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise TypeError(f"{name} must be an int, got {size!r}")
+        if size < least:
+            raise ValueError(f"{name}={size} must be at least {least}")

@@ -60,7 +60,8 @@ def padding(
 ) -> Bool[Tensor, "batch 1 1 n_k"]:
     """Let every query attend to the first ``lengths[b]`` keys of sequence b.
 
-    Padding hides keys, never queries: rows of padded queries stay as they are.
+    Padding hides keys, never queries: rows of padded queries stay as they are. Padded
+    values must be finite, because 0 · ∞ is not a number.
 
     Raises
     ------
@@ -75,7 +76,8 @@ def padding(
     """
     require_size("n_k", n_k)
     lengths = torch.as_tensor(lengths)
-    if lengths.dim() != 1 or lengths.is_floating_point() or lengths.is_complex():
+    counts = not lengths.is_floating_point() and lengths.dtype != torch.bool
+    if lengths.dim() != 1 or not counts:
         raise TypeError(
             f"lengths must be one integer per sequence, got {lengths.dtype} of shape "
             f"{tuple(lengths.shape)}; pass e.g. padding([3, 5], n_k=5)"
@@ -101,8 +103,9 @@ def window(n: int, width: int) -> Bool[Tensor, "n n"]:
             [0, 1, 1]], dtype=torch.int32)
     """
     require_size("n", n)
-    if width < 1:
-        raise ValueError(f"width={width} leaves no key; use width=1 or more")
+    require_size("width", width)
+    if width == 0:
+        raise ValueError("width=0 leaves no key; use width=1 or more")
     full = torch.ones(n, n, dtype=torch.bool)
     return full.tril() & full.triu(1 - width)
 
@@ -207,7 +210,7 @@ def require_bool(mask: Mask) -> None:
 
 def _axis_size(name: str, given: int | None, in_mask: int) -> int:
     if given is None and in_mask == 1:
-        raise ValueError(f"mask has size 1 on that axis; pass {name}=…")
+        raise ValueError(f"mask has size 1 in place of {name}; pass {name}=…")
     if given is not None and in_mask not in (1, given):
         raise ValueError(f"{name}={given} contradicts the mask, which has {in_mask}")
     return in_mask if given is None else given
@@ -215,7 +218,8 @@ def _axis_size(name: str, given: int | None, in_mask: int) -> int:
 
 def require_size(name: str, size: int) -> None:
     """Raise unless ``size`` is an int of 0 or more."""
-    if isinstance(size, bool) or not isinstance(size, int):
+    # torch.export traces dynamic sizes as SymInt.
+    if isinstance(size, bool) or not isinstance(size, int | torch.SymInt):
         raise TypeError(f"{name} must be an int, got {type(size).__name__} ({size!r})")
     if size < 0:
         raise ValueError(f"{name}={size} is negative; a size is 0 or more")

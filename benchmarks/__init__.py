@@ -1,0 +1,1 @@
+"""Paired ratios against peers: ``python -m benchmarks``."""
