@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from browser import Reader, chromium, file_server, missing
 from plain_package import plain_package
-
 from tools import site
 
 ROOT = Path(__file__).resolve().parents[1]

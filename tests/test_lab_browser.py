@@ -5,10 +5,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from lab import cell, jupyterlab, open_notebook, run_cell, wait_until
 from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
+from lab import cell, jupyterlab, open_notebook, run_cell, wait_until
 from mha_teach.widgets import Heads
 
 pytestmark = pytest.mark.browser

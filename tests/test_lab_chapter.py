@@ -7,8 +7,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from lab import jupyterlab, open_notebook, wait_until
 
+from lab import jupyterlab, open_notebook, wait_until
 from mha_teach import workspace
 from mha_teach.widgets import Heads
 

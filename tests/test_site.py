@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from conftest import ROOT, copy_theme
 
 pytestmark = pytest.mark.site

@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+
 from browser import axe_violations
 from conftest import ROOT
 

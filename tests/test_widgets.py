@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import torch
 import traitlets
+
 import widget_data
 import widget_golden
-
 from mha_teach import costs
 from mha_teach.widgets import AttentionMap, Heads, _host
 

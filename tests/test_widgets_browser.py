@@ -8,9 +8,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+
 import widget_data
 from browser import axe_violations
-
 from mha_teach.widgets import AttentionMap, Heads, _host
 
 pytestmark = pytest.mark.browser

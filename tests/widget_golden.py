@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import widget_data
 
+import widget_data
 from mha_teach import costs, scaled_dot_product_attention
 from mha_teach.widgets import AttentionMap, Heads, _svg
 

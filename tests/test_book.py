@@ -1,0 +1,547 @@
+"""``book.py``: the set-up, its messages, and what each task runs."""
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import venv
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "book.py"
+BASE_PYTHON = sys._base_executable
+CLOSED_PORT = {
+    "PIP_CONFIG_FILE": os.devnull,
+    "PIP_FIND_LINKS": "",
+    "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+    "PIP_RETRIES": "1",
+}
+posix = pytest.mark.skipif(os.name == "nt", reason="tests signals as POSIX has them")
+
+
+def load(folder):
+    """Import the book.py of a folder, which is then its root."""
+    spec = importlib.util.spec_from_file_location("book", folder / "book.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch):
+    """A book in a folder of its own; its environments have no pip, to be quick."""
+    folder = tmp_path / "my book"
+    folder.mkdir()
+    shutil.copy(SOURCE, folder)
+    module = load(folder)
+    create = venv.create
+
+    def quick(path, with_pip, symlinks):
+        assert with_pip
+        create(path, with_pip=False, symlinks=symlinks)
+
+    monkeypatch.setattr(module.venv, "create", quick)
+    return module
+
+
+def step(book, title, code=None, content="1"):
+    """A step that notes that it ran, or runs the code, and depends on one file."""
+    note = f"open('ran.txt', 'a').write({title + ' '!r})"
+    (book.ROOT / f"{title}.txt").write_text(content)
+    return book.Step(title, (f"{title}.txt",), ("-c", code or note))
+
+
+def ran(book):
+    path = book.ROOT / "ran.txt"
+    words = path.read_text().split() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return words
+
+
+def test_steps_run_once_in_order_and_then_cost_nothing(book, capsys, monkeypatch):
+    steps = (step(book, "libraries"), step(book, "torch"))
+    book.set_up(steps)
+    assert ran(book) == ["libraries", "torch"]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Setting up the book in .venv"
+    assert re.fullmatch(r"  1/2 libraries \.\.\. \d+ s", lines[1])
+    assert re.fullmatch(r"  2/2 torch \.\.\. \d+ s", lines[2])
+    assert len(lines) == 4
+    monkeypatch.setattr(book.subprocess, "run", lambda *_: pytest.fail("ran again"))
+    book.set_up(steps)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_changed_file_repeats_its_step_alone(book):
+    book.set_up((step(book, "libraries"), step(book, "torch")))
+    ran(book)
+    book.set_up((step(book, "libraries", content="2"), step(book, "torch")))
+    assert ran(book) == ["libraries"]
+
+
+def test_a_changed_command_repeats_its_step(book):
+    book.set_up((step(book, "torch"),))
+    book.set_up((step(book, "torch", code="open('ran.txt', 'w').write('anew')"),))
+    assert ran(book) == ["anew"]
+
+
+def test_test_tools_come_on_top_of_what_a_learner_has(book):
+    learner = (step(book, "libraries"),)
+    book.set_up(learner)
+    book.set_up((*learner, step(book, "tools")))
+    assert ran(book) == ["libraries", "tools"]
+
+
+def keepsake(book):
+    """Leave a file in the environment: it is gone when that is made anew."""
+    path = book.VENV / "keepsake"
+    path.touch()
+    return path
+
+
+@posix
+def test_a_killed_step_has_the_environment_made_anew(book):
+    sleeps = "import time; print('asleep', flush=True); time.sleep(60)"
+    steps = (step(book, "libraries"), step(book, "torch", code=sleeps))
+    book.set_up(steps[:1])
+    kept = keepsake(book)
+    driver = "import book; book.set_up(({}, {}))".format(*map(repr, steps))
+    driver = driver.replace("Step(", "book.Step(")
+    process = subprocess.Popen(
+        [sys.executable, "-c", driver],
+        cwd=book.ROOT,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while not (book.LOG.exists() and "asleep" in book.LOG.read_text()):
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert book.read_record()["interrupted"] == "torch"
+    ran(book)
+    book.set_up((steps[0], step(book, "torch")))
+    assert ran(book) == ["libraries", "torch"]
+    assert not kept.exists()
+
+
+@posix
+def test_a_step_that_the_system_kills_has_the_environment_made_anew(book):
+    dies = step(book, "torch", code="import os; os.kill(os.getpid(), 9)")
+    with pytest.raises(SystemExit, match="Could not install torch"):
+        book.set_up((dies,))
+    kept = keepsake(book)
+    book.set_up((step(book, "torch"),))
+    assert ran(book) == ["torch"]
+    assert not kept.exists()
+
+
+def broken_python(book):
+    book.PYTHON.unlink()
+
+
+def half_made(book):
+    book.write_record({"interrupted": "while making the environment"})
+
+
+def half_written_record(book):
+    book.RECORD.write_text('{"environment": [')
+
+
+def moved(book):
+    record = book.read_record()
+    book.write_record(record | {"environment": ["/elsewhere", "python3.11"]})
+
+
+def other_python(book):
+    folder, _ = book.environment()
+    book.write_record(book.read_record() | {"environment": [folder, "python3.99"]})
+
+
+def made_by_hand_without_pip(book):
+    book.RECORD.unlink()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        broken_python,
+        half_made,
+        half_written_record,
+        moved,
+        other_python,
+        made_by_hand_without_pip,
+    ],
+)
+def test_an_environment_that_cannot_be_used_is_made_anew(book, spoil):
+    steps = (step(book, "libraries"),)
+    book.set_up(steps)
+    kept = keepsake(book)
+    spoil(book)
+    book.set_up(steps)
+    assert ran(book) == ["libraries", "libraries"]
+    assert not kept.exists()
+
+
+def test_an_environment_made_by_hand_is_filled_and_kept(book):
+    venv.EnvBuilder(symlinks=os.name != "nt").create(book.VENV)
+    (packages,) = book.VENV.rglob("site-packages")
+    (packages / "pip.py").touch()
+    kept = keepsake(book)
+    book.set_up((step(book, "libraries"),))
+    assert ran(book) == ["libraries"]
+    assert kept.exists()
+
+
+def test_a_failed_step_names_its_error_and_its_log_and_spares_the_rest(book, capsys):
+    no_match = "print('ERROR: No matching distribution found for torch'); exit(1)"
+    steps = (step(book, "libraries"), step(book, "torch", code=no_match))
+    with pytest.raises(SystemExit) as ended:
+        book.set_up(steps)
+    assert str(ended.value) == (
+        "failed\n"
+        "Could not install torch.\n"
+        "ERROR: No matching distribution found for torch\n"
+        "The same command tries again; what was fetched is kept.\n"
+        f"Details: {Path('_build', 'set-up.log')}"
+    )
+    kept = keepsake(book)
+    book.set_up((steps[0], step(book, "torch")))
+    assert ran(book) == ["libraries", "torch"]
+    assert kept.exists()
+
+
+def test_without_a_network_the_message_says_so(tmp_path):
+    """With the real pip, as the sign that it gives changes over the years."""
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    shutil.copy(SOURCE, tmp_path)
+    ended = subprocess.run(
+        [BASE_PYTHON, "book.py", "lab"],
+        cwd=tmp_path,
+        env=os.environ | CLOSED_PORT,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 1
+    assert "1/5 JupyterLab and the libraries (120 MB) ... " in ended.stdout
+    first, error, connection, again, details = ended.stderr.splitlines()[1:]
+    assert first == "Could not install JupyterLab and the libraries (120 MB)."
+    assert error.startswith("ERROR: No matching distribution found for ")
+    assert connection.startswith("There was no connection: check network, proxy")
+    assert again.startswith("The same command tries again")
+    assert (tmp_path / details.removeprefix("Details: ")).is_file()
+
+
+def test_two_set_ups_at_once_are_kept_apart(book):
+    with book.only_one_set_up(), pytest.raises(SystemExit, match="Another set-up"):
+        book.set_up((step(book, "libraries"),))
+    book.set_up((step(book, "libraries"),))
+    assert ran(book) == ["libraries"]
+
+
+def test_debian_without_venv_is_told_the_package(book, monkeypatch):
+    monkeypatch.setattr(book.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(SystemExit, match=r"sudo apt install python3\.\d+-venv"):
+        book.set_up((step(book, "libraries"),))
+
+
+def test_a_failing_venv_is_explained(book, monkeypatch):
+    def full(*_, **__):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(book.venv, "create", full)
+    with pytest.raises(SystemExit, match="could not be made in .*No space left"):
+        book.set_up((step(book, "libraries"),))
+
+
+def test_an_old_python_is_told_what_to_do():
+    code = SOURCE.read_text("utf-8")
+    ast.parse(code, feature_version=(3, 7))
+    script = "import sys; sys.version_info = (3, 9, 18); exec(sys.stdin.read())"
+    ended = subprocess.run(
+        [sys.executable, "-c", script], input=code, capture_output=True, text=True
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("The book needs Python 3.11 or newer; this is 3.9 (")
+    assert "python3.12 book.py lab" in ended.stderr
+
+
+def test_without_a_task_the_tasks_are_listed(book):
+    for words in ([], ["--help"], ["publish"]):
+        ended = subprocess.run(
+            [sys.executable, SOURCE, *words], capture_output=True, text=True
+        )
+        assert re.findall(r"^  ([\w-]+) ", ended.stdout, re.M) == list(book.TASKS)
+        assert ended.returncode == (1 if words == ["publish"] else 0)
+    assert ended.stderr == "There is no task 'publish'.\n"
+
+
+@pytest.fixture
+def commands(book, monkeypatch):
+    """What a task runs, in order; nothing is run, and all of it ends well."""
+    seen = []
+    monkeypatch.setattr(book, "set_up", lambda steps: seen.append(steps))
+    monkeypatch.setattr(book, "call", lambda *words: seen.append(words) and 0)
+
+    def become(*words):
+        seen.append(words)
+        sys.exit(0)
+
+    monkeypatch.setattr(book, "become", become)
+    monkeypatch.setitem(os.environ, "PATH", os.environ["PATH"])
+    (book.ROOT / "chapters" / "exercises").mkdir(parents=True)
+    for name in ("07_many.ipynb", "02_one.ipynb", "exercises/02_one.ipynb"):
+        (book.ROOT / "chapters" / name).touch()
+    return seen
+
+
+def task(book, *words):
+    with pytest.raises(SystemExit) as ended:
+        book.main(list(words))
+    return ended.value.code
+
+
+def test_lab_copies_the_notebooks_and_opens_the_first(book, commands):
+    assert task(book, "lab", "--ServerApp.port=9999") == 0
+    steps, copying, (_, module, *options) = commands
+    assert steps is book.LEARNER
+    assert copying == ("-P", "mha_teach/workspace.py")
+    assert module == "jupyterlab"
+    assert "--LabApp.default_url=/lab/tree/my-work/02_one.ipynb" in options
+    assert f"--ServerApp.root_dir={book.ROOT}" in options
+    assert options[-1] == "--ServerApp.port=9999"
+
+
+@pytest.mark.parametrize("user", [0, 1000])
+def test_lab_allows_root_to_root_alone(book, commands, monkeypatch, user):
+    monkeypatch.setattr(book.os, "geteuid", lambda: user, raising=False)
+    task(book, "lab")
+    assert ("--allow-root" in commands[-1]) == (user == 0)
+
+
+@pytest.mark.parametrize(
+    ("system", "screen", "opens"),
+    [
+        ("linux", {}, False),
+        ("linux", {"DISPLAY": ":0"}, True),
+        ("linux", {"WAYLAND_DISPLAY": "wayland-0"}, True),
+        ("darwin", {}, True),
+        ("win32", {}, True),
+    ],
+)
+def test_lab_opens_a_browser_where_there_is_a_screen(
+    book, commands, monkeypatch, system, screen, opens
+):
+    monkeypatch.setattr(book.sys, "platform", system)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in screen.items():
+        monkeypatch.setenv(name, value)
+    task(book, "lab")
+    assert ("--no-browser" not in commands[-1]) == opens
+
+
+def test_lab_stops_where_notebooks_cannot_be_copied(book, commands, monkeypatch):
+    monkeypatch.setattr(book, "call", lambda *_: 1)
+    assert task(book, "lab") == "The notebooks could not be copied to my-work/."
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "marks"),
+    [
+        ("test", ["-x"], ["-m", "not slow", "-x"]),
+        ("test-all", [], []),
+        ("test-all", ["-m", "slow"], ["-m", "slow"]),
+    ],
+)
+def test_test_runs_every_check(book, commands, name, options, marks):
+    book.main([name, *options])
+    steps, check, layout, pytest_call = commands
+    assert steps is book.MAINTAINER
+    assert check == ("-m", "ruff", "check")
+    assert layout == ("-m", "ruff", "format", "--check")
+    names = ("02_one.ipynb", "07_many.ipynb", "exercises/02_one.ipynb")
+    notebooks = [book.ROOT / "chapters" / name for name in names]
+    expected = ["-m", "pytest", "-rs", "--doctest-modules", "tests", "mha_teach"]
+    expected += ["--nbval", *notebooks, *marks]
+    assert pytest_call == tuple(expected)
+
+
+@pytest.mark.parametrize("broken", ["check", "format", "pytest"])
+def test_test_fails_with_any_of_its_checks_and_runs_them_all(
+    book, commands, monkeypatch, broken
+):
+    def call(*words):
+        commands.append(words)
+        return 1 if broken in words else 0
+
+    monkeypatch.setattr(book, "call", call)
+    ends = task(book, "test")
+    names = {"check": "ruff check", "format": "ruff format", "pytest": "pytest"}
+    assert ends == f"Failed: {names[broken]}"
+    assert len(commands) == 4
+
+
+def test_test_of_named_files_is_pytest_alone(book, commands):
+    task(book, "test", "tests/test_masks.py", "-k", "causal")
+    words = ("-m", "pytest", "tests/test_masks.py", "-k", "causal")
+    assert commands == [book.MAINTAINER, words]
+
+
+@pytest.mark.parametrize(
+    ("words", "steps", "command"),
+    [
+        (["site"], "LEARNER", ("tools/site.py",)),
+        (["notebooks", "07"], "LEARNER", ("tools/notebooks.py", "07")),
+        (["bench"], "LEARNER", ("-m", "benchmarks")),
+        (["lock"], "MAINTAINER", ("tools/lock.py",)),
+        (["doctor"], "LEARNER", ("-P", "mha_teach/cli.py", "doctor")),
+    ],
+)
+def test_the_other_tasks_set_up_and_hand_over(book, commands, words, steps, command):
+    assert task(book, *words) == 0
+    assert commands == [getattr(book, steps), command]
+
+
+def test_the_environment_comes_first_on_the_path(book, commands):
+    task(book, "doctor")
+    assert os.environ["PATH"].startswith(str(book.PYTHON.parent) + os.pathsep)
+
+
+def test_what_the_tasks_and_the_set_up_name_is_there(book):
+    for each in book.MAINTAINER:
+        assert all((ROOT / name).is_file() for name in each.files)
+    named = re.findall(r'"((?:tools|mha_teach)/\w+\.py)"', SOURCE.read_text("utf-8"))
+    assert len(set(named)) == 5
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+    assert (ROOT / "benchmarks" / "__main__.py").is_file()
+
+
+def test_makefile_workflows_and_hooks_name_real_tasks(book):
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert re.search(r"^(.+):\n\tpython3 book\.py \$@", makefile, re.M)[1].split() == [
+        *book.TASKS
+    ]
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
+    texts = [path.read_text("utf-8") for path in ROOT.glob(".github/workflows/*.yml")]
+    texts += [hook["entry"] for repo in hooks["repos"] for hook in repo["hooks"]]
+    texts.append((ROOT / ".ci" / "run").read_text("utf-8"))
+    texts.append((ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+    named = re.findall(r"python3? book\.py ([\w-]+)", "\n".join(texts))
+    assert set(named) >= {"test", "test-all", "site", "lint", "notebooks", "lab"}
+    assert set(named) <= set(book.TASKS)
+
+
+class Lab:
+    """A running `book.py lab` at a terminal without a screen."""
+
+    address = re.compile(r"(http://\S+:\d+)/(lab/tree/\S+)\?token=(\w+)")
+
+    def __init__(self, clone, environment):
+        self.terminal = os.openpty()
+        self.process = subprocess.Popen(
+            [BASE_PYTHON, "book.py", "lab", "--ServerApp.port_retries=50"],
+            cwd=clone,
+            env=environment,
+            stdin=self.terminal[1],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.output = ""
+        for line in self.process.stdout:
+            self.output += line
+            if match := self.address.search(line):
+                self.server, self.path, self.token = match.groups()
+                break
+
+    def get(self, path, patience=30):
+        """Fetch a page; JupyterLab prints its address a little before it listens."""
+        url = f"{self.server}/{path}?token={self.token}"
+        for _ in range(patience):
+            try:
+                with urllib.request.urlopen(url, timeout=60) as answer:
+                    return answer.read()
+            except urllib.error.URLError:
+                time.sleep(1)
+        raise AssertionError(f"{url} does not answer")
+
+    def opens_its_notebook(self):
+        self.get(self.path)
+        notebook = self.get(self.path.replace("lab/tree", "api/contents", 1))
+        return bool(json.loads(notebook)["content"]["cells"])
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+        rest, _ = self.process.communicate(timeout=60)
+        assert "Shutting down" in rest
+        return self.process.returncode
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate()
+        for end in self.terminal:
+            os.close(end)
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A fresh clone in a folder whose name has a space."""
+    folder = tmp_path / "a clone"
+    subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+    return folder
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """No screen, and JupyterLab's own settings."""
+    kept = {name: v for name, v in os.environ.items() if "DISPLAY" not in name}
+    return kept | {"JUPYTER_CONFIG_DIR": str(tmp_path / "jupyter")}
+
+
+@posix
+@pytest.mark.slow
+def test_a_clone_sets_itself_up_opens_the_lab_and_stays_clean(clone, environment):
+    def doctor(**more):
+        return subprocess.run(
+            [BASE_PYTHON, "book.py", "doctor"],
+            cwd=clone,
+            env=environment | more,
+            capture_output=True,
+            text=True,
+        )
+
+    first = doctor()
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "5/5 a pretrained encoder" in first.stdout
+    again = doctor(**CLOSED_PORT)
+    assert again.returncode == 0
+    assert "Setting up" not in again.stdout
+
+    labs = []
+    try:
+        labs.append(Lab(clone, environment))
+        labs.append(Lab(clone, environment))  # the port is taken
+        assert "Copied to my-work: " in labs[0].output
+        assert labs[0].server != labs[1].server
+        assert all(lab.opens_its_notebook() for lab in labs)
+        assert [lab.interrupt() for lab in labs] == [0, 0]
+        labs.append(Lab(clone, environment))
+        assert labs[2].opens_its_notebook()
+    finally:
+        for lab in labs:
+            lab.close()
+
+    status = ["git", "status", "--porcelain"]
+    assert subprocess.run(status, cwd=clone, capture_output=True).stdout == b""

