@@ -103,7 +103,7 @@ def test_live_heads_tells_python(page):
 
 def test_the_map_opens_where_the_text_points(page):
     finding = explorer(page, "AttentionMap").locator(".finding").inner_text()
-    assert finding.startswith("Layer 5, head 11: “it” gives")
+    assert finding.startswith("Layer 3, head 1: “it” gives")
     assert "to “cat”" in finding
 
 

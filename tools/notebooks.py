@@ -33,13 +33,15 @@ def sources(root: Path = ROOT, prefix: str = "") -> list[Path]:
 
 
 def unexecuted(source: Path) -> NotebookNode:
-    """Read a source as a notebook with stable cell ids and a named kernel."""
+    """Read a source as a notebook: stable cell ids, a named kernel, guards folded."""
     notebook = jupytext.read(source)
     notebook.metadata["kernelspec"] = KERNEL
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     prefix = cell_id_prefix(source)
     for index, cell in enumerate(notebook.cells):
         cell["id"] = f"{prefix}-{index:02}"
+        if "guard" in cell.metadata.get("tags", []):
+            cell.metadata["jupyter"] = {"source_hidden": True}
     return notebook
 
 
