@@ -44,7 +44,7 @@ plots.show(
     plots.attention_maps(maps, tokens, [f"layer {a}, head {b}" for a, b in chosen]),
     alt="Three attention maps of one sentence. In the first, every token looks at the "
     "token before it; in the second, mostly at the token after it; in the third, each "
-    "'the' looks at the noun behind it, 'it' looks at 'cat', and many look at '[CLS]'.",
+    "'the' looks at the noun after it, 'it' looks at 'cat', and many look at '[CLS]'.",
 )
 
 # %% tags=["guard"]
@@ -60,7 +60,8 @@ if encoder.pretrained:
 # `[SEP]` mark the ends of the sentence.
 #
 # The first head looks at the token before, whatever it is. The second looks at the token after, most of the time. The third
-# depends on the words: each *the* looks at its noun, and *it* looks at *cat*.
+# depends on the words: each *the* looks at its noun and *it* at *cat*; much of the rest goes to `[CLS]`.
+#
 # One head gives one map. A layer that wants several needs several heads. How can it compute twelve at once?
 #
 # ## What does it compute?

@@ -51,6 +51,23 @@ def test_wrong_answers_fail_for_their_own_reason(exercise, wrong):
 
 
 @every_exercise
+def test_sizes_drawn_are_pairwise_different(exercise):
+    """Else a wrong size could do for the right one: d_model for n, h for d_k."""
+
+    def sizes(inputs):
+        if not exercise.wants_function:
+            return list(inputs.values())
+        x, h = inputs["x"], inputs["h"]
+        d_k = inputs.get("w_q", x).shape[-1] // h
+        return [*x.shape, h, d_k]
+
+    for seed in range(30):
+        for prop in exercise.properties:
+            drawn = sizes(exercise.inputs(seed, prop))
+            assert len(set(drawn)) == len(drawn), f"{prop.name}, {seed}: {drawn}"
+
+
+@every_exercise
 def test_no_two_wrong_answers_read_alike(exercise):
     reasons = [
         str(evaluate(exercise, exercise.as_answer(wrong.answer)).first_failure.failure)
@@ -112,6 +129,7 @@ def test_prime_sizes_are_pairwise_different(seed):
     sizes = Draw(seed).primes(6)
     assert len(set(sizes)) == 6
     assert all(size % divisor for size in sizes for divisor in range(2, size))
+    assert min(Draw(seed).primes(4, above=2)) > 2
 
 
 def test_a_slip_that_fits_nowhere_or_twice_is_an_error():

@@ -24,6 +24,7 @@ from mha_teach.exercises import (
     solution,
 )
 from mha_teach.exercises._compare import difference
+from mha_teach.exercises.bank import slip
 
 MHA = chapter_07.mha
 SHAPES = EXERCISES["07-shapes"]
@@ -52,7 +53,7 @@ def test_a_right_answer(capsys):
     assert re.findall(r"^✓ (\w+): .+\(batch=\d+, n=\d+, d_model=", printed, re.M) == (
         names
     )
-    assert printed.endswith("7 of 7 hold: 4 of 4 points\n")
+    assert printed.endswith("8 of 8 hold: 4 of 4 points\n")
     assert str(report) + "\n" == printed
 
 
@@ -73,7 +74,7 @@ def test_a_wrong_answer_is_told_what_why_and_where(capsys):
     assert re.search(
         r"✗ scale: two tokens score by q·k / √d_k \(batch=1, n=2, .*\)\n"
         r"    expected  -?\d\.\d+ at query \d\n"
-        r"    got       -?\d\.\d+, which is 2\.65 \(√7\) times the expected\n"
+        r"    got       -?\d\.\d+, which is \d\.\d+ \(√\d+\) times the expected\n"
         r"    question  Your scores are √d_k times too large\. .*\?\n"
         r"✗ heads: equal to a loop over heads \(batch=",
         printed,
@@ -326,6 +327,221 @@ def test_comparisons_cannot_be_patched_away(monkeypatch):
     assert report.score < 1
 
 
+# What is asked about a wrong answer
+
+
+def changed(function, *edits):
+    namespace = {"torch": torch}
+    exec(slip(function, *edits).source, namespace)
+    return namespace[function.__name__]
+
+
+def asked(exercise_id, answer):
+    failure = check(exercise_id, answer).first_failure
+    return failure.name, failure.failure.question
+
+
+SIZES = "Write the shape of each tensor on this line. Which two sizes must agree?"
+USUAL_WIDTH = "h·d_k need not be d_model. From which tensor can you read d_k?"
+WHICH_STEP = (
+    "Say what each axis of your result stands for. Which step of the formula is "
+    "missing, or came too early?"
+)
+MERGED = "head_outputs.transpose(1, 2).flatten(2)"
+SPLIT = "y.unflatten(-1, (h, -1)).transpose(1, 2)"
+
+
+@pytest.mark.parametrize(
+    ("edits", "question"),
+    [
+        (["x @ w_q", "x @ w_q.T"], SIZES),
+        (["k.mT", "k"], SIZES),
+        ([SPLIT, "y.unflatten(-1, (h, -1))"], SIZES),
+        ([MERGED, "head_outputs.flatten(2)"], SIZES),
+        ([MERGED, "head_outputs.mean(1)"], SIZES),
+        ([MERGED, "head_outputs.sum(1)"], SIZES),
+        ([MERGED, "torch.cat(list(head_outputs.unbind(1)))"], SIZES),
+        ([MERGED, "head_outputs[:, 1:].transpose(1, 2).flatten(2)"], SIZES),
+        (
+            [MERGED, "head_outputs.transpose(1, 2).view(*x.shape[:2], -1)"],
+            "After a transpose the numbers lie in memory as before. Which call lays "
+            "them out in the new order?",
+        ),
+        (
+            ["softmax(dim=-1)", "softmax(dim=5)"],
+            "How many axes has each tensor on this line? Name them, counting from 0.",
+        ),
+        (
+            [f"{MERGED} @ w_o", "list(head_outputs.unbind(1))"],
+            "You return a list. What joins the heads, and along which axis?",
+        ),
+        (
+            [f"{MERGED} @ w_o", "head_outputs.unbind(1)"],
+            "You return a tuple. What joins the heads, and along which axis?",
+        ),
+        (
+            ["@ w_o", "@ w_o, scores"],
+            "You return a tuple of 2 tensors. Which one is asked for?",
+        ),
+        (
+            ["return head_outputs", "return 3 or head_outputs"],
+            "You return a value of type int. Which tensor is asked for?",
+        ),
+        ([f"{MERGED} @ w_o", "scores.softmax(dim=-1)"], WHICH_STEP),
+        (["@ w_o", "@ w_o[:, 1:]"], WHICH_STEP),
+        (
+            [SPLIT, "y.view(*y.shape[:2], h, x.shape[-1] // h).transpose(1, 2)"],
+            USUAL_WIDTH,
+        ),
+        (
+            [
+                SPLIT,
+                "torch.stack([y[..., i * (x.shape[-1] // h) : (i + 1) * (x.shape[-1] "
+                "// h)] for i in range(h)], dim=1)",
+            ],
+            USUAL_WIDTH,
+        ),
+    ],
+)
+def test_a_wrong_kind_of_result_gets_the_question_of_its_kind(edits, question):
+    assert asked("07-mha", changed(MHA, *edits)) == ("shape", question)
+
+
+def test_a_list_of_numbers_is_told_from_a_list_of_heads():
+    answer = asked("07-mha", lambda *inputs: MHA(*inputs).tolist())
+    assert answer == ("shape", "You return a list. Which call makes one tensor of it?")
+
+
+def test_a_result_that_cannot_be_looked_at_is_asked_about_not_the_looking():
+    def questions(result):
+        outcomes = check("07-mha", lambda *inputs: result(MHA(*inputs))).outcomes
+        return {outcome.name: outcome.failure.question for outcome in outcomes}
+
+    assert questions(list)["scale"].startswith("You return a list. What joins")
+    assert questions(lambda y: y[0])["scale"] == (
+        "How many products does one score add up?"
+    )
+
+
+def test_the_questions_of_a_kind_are_those_of_any_exercise():
+    rebuilt = chapter_07.rebuilt
+    assert asked("07-bug", changed(rebuilt, "k.mT", "k"))[1] == SIZES
+    answer = changed(rebuilt, "return", "return [x, x] #")
+    assert asked("07-bug", answer)[1].startswith("You return a list. What joins")
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "edits"),
+    [
+        ("07-mha", ["q.shape[-1] ** 0.5", "torch.tensor(-3.0) ** 0.5"]),
+        ("07-mha", ["scores.softmax", "(scores - torch.inf).softmax"]),
+        ("07-bug", [" ** 0.5", " ** 0.5 * torch.nan"]),
+    ],
+)
+def test_nan_has_a_question_of_its_own(exercise_id, edits):
+    answer = changed(EXERCISES[exercise_id].reference, *edits)
+    assert asked(exercise_id, answer)[1] == (
+        "nan comes from 0/0, a root of a negative number or a softmax over only −∞. "
+        "Which line can do that?"
+    )
+
+
+def test_a_nan_that_only_the_check_makes_is_not_asked_about():
+    def beyond_one(x, w_q, w_k, w_v, w_o, h):
+        is_weight = x.shape[:2] == (1, 2) and w_q.abs().max() < 8
+        return MHA(x, w_q, w_k, w_v, w_o, h) * (10 if is_weight else 1)
+
+    assert asked("07-mha", beyond_one) == (
+        "scale",
+        "How many products does one score add up?",
+    )
+
+
+@pytest.mark.parametrize(("dim", "axis"), [(1, "heads"), (0, "batch")])
+def test_softmax_over_an_axis_of_bystanders_is_named(dim, axis):
+    _, question = asked(
+        "07-mha", changed(MHA, "softmax(dim=-1)", f"softmax(dim={dim})")
+    )
+    assert (
+        question == f"Your weights sum to one over the {axis}; over what should they?"
+    )
+
+
+@pytest.mark.parametrize("seed", [None, *range(9)])
+def test_a_scale_by_the_tokens_is_not_taken_for_one_by_d_model(seed):
+    by_tokens = changed(MHA, "q.shape[-1] ** 0.5", "x.shape[1] ** 0.5")
+    found = check("07-mha", by_tokens, seed).first_failure
+    assert found.name == "scale"
+    assert found.failure.question == "How many products does one score add up?"
+
+
+@pytest.mark.parametrize("scale", ["1", "(q.shape[-1] // h) ** 0.5", "x.shape[-1]"])
+def test_heads_are_counted_before_the_scale(scale):
+    one_head = changed(MHA, SPLIT, "y[:, None]", "q.shape[-1] ** 0.5", scale)
+    assert asked("07-mha", one_head) == (
+        "several",
+        "Your output does not change with h. Where do you use h?",
+    )
+
+
+@pytest.mark.parametrize(
+    "besides",
+    [
+        ("out_weight.T", "out_weight"),
+        ("softmax(dim=-1)", "softmax(dim=-2)"),
+        (" / q.shape[-1] ** 0.5", ""),
+    ],
+    ids=["w_o", "softmax", "scale"],
+)
+@pytest.mark.parametrize(
+    "projections",
+    [
+        "x @ w_q + b_q, x @ w_k + b_k, x @ w_v + b_v",
+        "x @ w_q.T + b_q, x @ w_k.T + b_k, x @ w_v + b_v",
+    ],
+    ids=["as given", "values left"],
+)
+def test_a_second_slip_is_not_taken_for_mended_scores(projections, besides):
+    mended = "x @ w_q.T + b_q, x @ w_k.T + b_k, x @ w_v.T + b_v"
+    answer = changed(chapter_07.rebuilt, mended, projections, *besides)
+    name, question = asked("07-bug", answer)
+    assert name == "values"
+    assert question.endswith("How does nn.Linear use its weight?")
+    assert "W^Q" not in question
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "got", "question"),
+    [
+        ("q", "(3,7,5,6)", "'(3,7,5,6)'", "That is text; leave out the quotes."),
+        ("parameters", "4*56*42", "'4*56*42'", "That is text; leave out the quotes."),
+        ("more", False, "True or False, not numbers", "That says yes or no. How many"),
+        ("more", torch.tensor(False), "True or False, not numbers", "In your sum, "),
+        ("more", [0, 0], "a list of 2", "One number is asked for. Which of yours"),
+        ("parameters", 9590, "9590", "You counted a bias for each matrix. Does this m"),
+    ],
+    ids=["shape as text", "sum as text", "bool", "bool tensor", "list", "biases"],
+)
+def test_a_value_of_another_kind_is_named(entry, value, got, question, capsys):
+    check("07-shapes", {**RIGHT_SHAPES, entry: value})
+    printed = capsys.readouterr().out
+    assert f"    got       {got}\n    question  {question}" in printed
+    assert "torch." not in printed
+    assert "number of numbers" not in printed
+
+
+@pytest.mark.parametrize("scores", [[4, 4, 4], torch.tensor([4, 4, 4])], ids=type)
+def test_one_rank_is_asked_for(scores, capsys):
+    check("07-rank", {"scores": scores, "weights": 13})
+    printed = capsys.readouterr().out
+    assert "    expected  one number\n" in printed
+    assert "    question  One number, of one head. Which axis of trace.s" in printed
+
+
+def test_no_early_hint_gives_the_bug_away():
+    assert ".T" not in " ".join(EXERCISES["07-bug"].hints[:2])
+
+
 # Nothing handed in, or not in the form asked for
 
 
@@ -354,7 +570,7 @@ def test_an_empty_answer_is_not_attempted(exercise_id, answer, capsys, kept_in):
     assert report.score == 0
     assert capsys.readouterr().out == (
         f"{exercise_id}: not attempted yet. "
-        "Fill in your answer, then run the check again.\n"
+        f'Fill in your answer, then hand it in: check("{exercise_id}", your_answer).\n'
     )
     assert repr(report) == f"<Report {exercise_id}: not attempted>"
     assert not kept_in.exists()
@@ -406,9 +622,28 @@ def test_the_code_as_given_is_not_attempted(capsys):
 
 def test_a_half_filled_answer_is_told_what_is_missing(capsys):
     report = check("07-shapes", {"q": RIGHT_SHAPES["q"], "weights": None})
-    assert report.first_failure.name == "weights"
-    assert "got       nothing yet\n" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "✓ q: the shape of q\n· weights: not filled in\n· output: not f" in printed
+    assert "1 of 5 hold: 0.4 of 2 points" in printed
+    assert "✗" not in printed
+    assert "question" not in printed
+    assert report.first_failure is None
+    assert not report.passed
     assert report.score == 0.4
+
+
+def test_what_is_not_filled_in_hides_no_wrong_entry(capsys):
+    report = check("07-rank", {"scores": None, "weights": 7, "half": 2, "why": " "})
+    printed = capsys.readouterr().out
+    assert report.first_failure.name == "weights"
+    assert "· scores: not filled in\n✗ weights: " in printed
+    assert "✓ half: " in printed
+    assert "· why: not filled in\n" in printed
+
+
+def test_an_answer_left_out_is_no_error(capsys):
+    assert check("07-mha").not_attempted
+    assert 'check("07-mha", your_answer)' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -451,6 +686,8 @@ def test_arguments_in_the_wrong_order(plain):
     exercises = importlib.import_module("mha_teach.exercises")
     with pytest.raises(TypeError, match=r"the exercise id comes first .* function; wr"):
         exercises.check(MHA, "07-mha")
+    with pytest.raises(TypeError, match=r"function; write check\(\"07-mha\", mha\)$"):
+        exercises.check(MHA)
 
 
 # Comparing
@@ -469,16 +706,17 @@ def test_arguments_in_the_wrong_order(plain):
         (torch.ones(2), torch.ones(2) * 0.2**0.5, "n", "0.447 (1/√5) times the exp"),
         (torch.ones(2, 1), torch.ones(2), "n d", "(2,): 1 axis, not 2"),
         (torch.ones(2), 1.0, "n", "1.0"),
-        (torch.tensor([True]), torch.tensor([1.0]), "n", "torch.float32"),
-        (torch.ones(1), torch.tensor([True]), "n", "torch.bool"),
-        (torch.ones(2), torch.ones(2) + 0.1j, "n", "torch.complex64"),
+        (torch.tensor([True]), torch.tensor([1.0]), "n", "numbers, not True or Fal"),
+        (torch.ones(1), torch.tensor([True]), "n", "True or False, not numb"),
+        (torch.ones(2), torch.ones(2) + 0.1j, "n", "complex numbers, not nu"),
         (1048576, 524288, "", "524288, which is 0.5 times the expected"),
         (1048576, 1048577, "", "1048577"),
         (2.5, "2.5", "", "'2.5'"),
         ((2, 3), (2, 4), "n d", "(2, 4): look at d"),
         ((2, 3), "23", "n d", "'23'"),
         ((2, 3), 5, "n d", "5"),
-        ((2, 3), (2, math.inf), "n d", "tuple"),
+        ((2, 3), (2, math.inf), "n d", "a tuple of 2"),
+        (5, [5, 5], "", "a list of 2"),
     ],
 )
 def test_what_differs_is_said(expected, got, axes, text):

@@ -60,6 +60,7 @@ check("07-shapes", shapes)
 # the other. Someone has rebuilt its output from these four. Every shape is right, nothing raises, and a model made of it
 # would even learn. But it is not what PyTorch computes.
 
+
 # %%
 def rebuilt(x, in_proj_weight, in_proj_bias, out_weight, out_bias, h):
     """Compute what nn.MultiheadAttention computes, from its own four tensors."""
@@ -121,6 +122,7 @@ check("07-bug", rebuilt)
 # Return a tensor `(batch, n, d_model)`. There is no mask and no bias. Do not count on $h \cdot d_k = d_\text{model}$, nor on
 # $d_v = d_k$. A loop over heads is a good first answer. Can you do without it?
 
+
 # %%
 def mha(x, w_q, w_k, w_v, w_o, h):
     return None
@@ -147,6 +149,9 @@ check("07-mha", mha)
 #
 # Then say `why`, in a sentence or two: what does a head lose when $d_k$ shrinks, and what can softmax not give back? No
 # program can judge that sentence. Compare it with the worked solution.
+
+# %%
+# Measure here.
 
 # %%
 rank = {

@@ -21,7 +21,7 @@ EXERCISES: dict[str, Exercise] = {
 _hints_given: dict[str, int] = {}
 
 
-def check(id: str, answer: Any, seed: Seed = None) -> Report:
+def check(id: str, answer: Any = None, seed: Seed = None) -> Report:
     """Try an answer, and print one line for each property of a right one.
 
     Parameters
@@ -29,7 +29,7 @@ def check(id: str, answer: Any, seed: Seed = None) -> Report:
     id
         The exercise, for example ``"07-mha"``.
     answer
-        A function, or a dict of values, as the statement says.
+        A function, or a dict of values, as the statement says. None is no attempt.
     seed
         Draws the inputs. None is one fixed, public seed.
 
@@ -40,8 +40,9 @@ def check(id: str, answer: Any, seed: Seed = None) -> Report:
 
     Raises
     ------
-    ValueError
-        If there is no such exercise. Nothing that the answer does is raised.
+    TypeError, ValueError
+        If the id is no string, or there is no such exercise. Nothing that the answer
+        does is raised.
     """
     exercise = _find(id)
     report = evaluate(exercise, answer, seed)

@@ -54,6 +54,14 @@ def named_sizes(shape: Sequence[int], axes: str) -> str:
     return "(" + ", ".join(f"{axis}={size}" for axis, size in pairs) + ")"
 
 
+def has_nan(value: Any) -> bool:
+    """Return whether a tensor, an array or a number holds a nan."""
+    try:
+        return any(map(isnan, _entries(torch.as_tensor(value).detach().flatten())))
+    except (TypeError, ValueError, RuntimeError):
+        return False
+
+
 def _shape_difference(
     expected: tuple[int, ...], got: Any, axes: str, reveal: bool
 ) -> Difference | None:
@@ -90,9 +98,10 @@ def _number_difference(
     if found.shape != expected.shape:
         if expected.dim() and found.dim():
             return _shape_difference(tuple(expected.shape), found.shape, axes, reveal)
-        return Difference(wanted, _kind(got))
-    if _sort(found.dtype) != _sort(expected.dtype):
-        return Difference(f"{wanted} of {_sort(expected.dtype)}", f"{found.dtype}")
+        return Difference(wanted if expected.dim() else "one number", _kind(got))
+    sort, wanted_sort = _sort(found.dtype), _sort(expected.dtype)
+    if sort != wanted_sort:
+        return Difference(wanted, f"{sort}, not {wanted_sort}")
     margin = TOLERANCE * max((1.0, *map(abs, a))) if expected.is_floating_point() else 0
     off = [i for i in range(len(a)) if not abs(a[i] - b[i]) <= margin]
     if not off:
@@ -149,7 +158,7 @@ def _number(value: float | int) -> str:
 
 def _sort(dtype: torch.dtype) -> str:
     if dtype == torch.bool:
-        return "bool"
+        return "True or False"
     return "complex numbers" if dtype.is_complex else "numbers"
 
 
@@ -162,4 +171,6 @@ def _kind(got: Any) -> str:
         return "nothing yet"
     if isinstance(got, Tensor):
         return f"a tensor of shape {tuple(got.shape)}"
+    if isinstance(got, list | tuple):
+        return f"a {type(got).__name__} of {len(got)}"
     return f"{got!r:.40}" if isinstance(got, int | float | str) else type(got).__name__

@@ -27,14 +27,25 @@ class Failure(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """One property, tried on one input of the sizes ``used``."""
+    """One property, tried on one input of the sizes ``used``.
+
+    It holds, or it has a failure, or there is nothing filled in to try it on.
+    """
 
     name: str
     claim: str
     used: str
     failure: Failure | None
+    filled_in: bool = True
+
+    @property
+    def holds(self) -> bool:
+        """Whether the property was tried and found to hold."""
+        return self.filled_in and self.failure is None
 
     def __str__(self) -> str:
+        if not self.filled_in:
+            return f"· {self.name}: not filled in"
         mark = "✗" if self.failure else "✓"
         return f"{mark} {self.name}: {self.claim}{_bracketed(self.used)}"
 
@@ -66,7 +77,7 @@ class Report:
     @property
     def share(self) -> float:
         """The share of the properties that hold, 0 to 1."""
-        held = sum(outcome.failure is None for outcome in self.outcomes)
+        held = sum(outcome.holds for outcome in self.outcomes)
         return held / len(self.outcomes) if self.outcomes else 0.0
 
     @property
@@ -81,7 +92,7 @@ class Report:
 
     @property
     def first_failure(self) -> Outcome | None:
-        """The first property that does not hold."""
+        """The first property that was tried and does not hold."""
         return next((o for o in self.outcomes if o.failure), None)
 
     def __str__(self) -> str:
@@ -93,7 +104,7 @@ class Report:
             lines.append(str(outcome))
             if outcome is first:
                 lines.append(str(outcome.failure))
-        held = sum(outcome.failure is None for outcome in self.outcomes)
+        held = sum(outcome.holds for outcome in self.outcomes)
         lines.append(f"{held} of {len(self.outcomes)} hold: {self._points()}")
         return "\n".join(lines)
 

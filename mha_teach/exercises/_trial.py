@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from mha_teach.exercises._compare import Difference, difference, named_sizes
+from mha_teach.exercises._questions import about_error, about_result, about_value
 from mha_teach.exercises._report import Failure, Outcome, Report
 from mha_teach.exercises.bank import Exercise, Inputs, Property, Seed, call
 
@@ -39,20 +40,26 @@ class _Raised(NamedTuple):
 
     error: Exception
 
+    def is_like(self, other: Any) -> bool:
+        """Return whether the other raised the same, about the same sizes."""
+        return isinstance(other, _Raised) and repr(self.error) == repr(other.error)
+
 
 class _Trial:
-    """One answer to one exercise, with what it printed and overwrote on the way."""
+    """One answer to one exercise: what it returned and printed last, and overwrote."""
 
     def __init__(self, exercise: Exercise, answer: Any, seed: Seed):
         self.exercise, self.answer, self.seed = exercise, answer, seed
         self.input_names = list(exercise.inputs(seed))
+        self.returned: Any = None
         self.printed = ""
         self.overwritten: set[str] = set()
 
     def why_not_attempted(self) -> str:
         """Return the reason, or nothing if there is an answer to try."""
         if _is_empty(self.answer):
-            return "Fill in your answer, then run the check again."
+            handing_in = f'check("{self.exercise.id}", your_answer)'
+            return f"Fill in your answer, then hand it in: {handing_in}."
         if not self.exercise.wants_function or self._misfit():
             return ""
         name = _name(self.answer)
@@ -97,25 +104,31 @@ class _Trial:
 
     def _outcome(self, prop: Property) -> Outcome:
         inputs = self.exercise.inputs(self.seed, prop)
-        is_drawn_anew = self.exercise.wants_function
-        used = _sizes(inputs, self.exercise.axes) if is_drawn_anew else ""
         observed = self._run(prop.observe, inputs)
+        if not self.exercise.wants_function and _is_empty(observed):
+            return Outcome(prop.name, prop.claim, "", None, filled_in=False)
         if isinstance(observed, _Raised):
-            failure = self._failure_by(observed.error, prop, inputs)
+            failure = self._failure_by(observed, prop, inputs)
         else:
             failure = self._failure(observed, prop)
+        is_drawn_anew = self.exercise.wants_function
+        used = _sizes(inputs, self.exercise.axes) if is_drawn_anew else ""
         return Outcome(prop.name, prop.claim, used, failure)
 
-    def _failure_by(self, error: Exception, prop: Property, inputs: Inputs) -> Failure:
+    def _failure_by(self, raised: _Raised, prop: Property, inputs: Inputs) -> Failure:
+        error, line = raised.error, _own_line(raised.error, self.answer)
         notes = (
-            ("line", _own_line(error, self.answer)),
+            ("line", line),
             ("called", _call_text(self.answer, inputs, self.exercise.axes)),
             ("printed", self.printed),
         )
         reason = str(error).partition("\n")[0]
         got = f"{type(error).__name__}: {reason}"
-        sizes_may_not_fit = isinstance(error, RuntimeError)
-        question = prop.question if sizes_may_not_fit else ""
+        if line:
+            by_kind = about_error(error)
+        else:
+            by_kind = self._about_returned() or prop.question
+        question = self._known_slip(raised, prop) or by_kind
         return Failure("a result", got, question, notes)
 
     def _failure(self, observed: Any, prop: Property) -> Failure | None:
@@ -123,15 +136,38 @@ class _Trial:
         found = self._difference(expected, observed, prop)
         if found is None:
             return None
-        question = self._known_slip(observed, prop) or prop.question
-        return Failure(*found, question, (("printed", self.printed),))
+        if self.exercise.wants_function:
+            by_kind = self._about_returned()
+        else:
+            by_kind = about_value(expected, observed)
+        notes = (("printed", self.printed),)
+        question = self._known_slip(observed, prop) or by_kind or prop.question
+        return Failure(*found, question, notes)
+
+    def _about_returned(self) -> str:
+        is_tensor_wanted = "returns" in self.exercise.axes
+        return about_result(self.returned) if is_tensor_wanted else ""
 
     def _known_slip(self, observed: Any, prop: Property) -> str:
-        """Return the question for the wrong answer that gives the same, if any."""
-        for wrong in self.exercise.wrong:
-            if wrong.fails == prop.name and self._equals(wrong.answer, observed, prop):
-                return wrong.question
-        return ""
+        """Return the question for the wrong answer that gives the same, if any.
+
+        Of several, the one that gives the same in most of the other properties too.
+        """
+        alike = [
+            wrong
+            for wrong in self.exercise.wrong
+            if wrong.fails == prop.name and self._equals(wrong.answer, observed, prop)
+        ]
+        if len(alike) > 1:
+            alike.sort(key=lambda wrong: self._agreement(wrong.answer), reverse=True)
+        return alike[0].question if alike else ""
+
+    def _agreement(self, function: Callable) -> int:
+        """Count the properties in which the answer gives the same as a function."""
+        return sum(
+            self._equals(function, self._observed(prop), prop)
+            for prop in self.exercise.properties
+        )
 
     def _overwriting(self) -> Outcome:
         names = " and ".join(sorted(self.overwritten))
@@ -145,11 +181,7 @@ class _Trial:
     def _is_as_given(self) -> bool:
         given = self.exercise.given
         return given is not None and all(
-            self._equals(
-                given,
-                self._run(prop.observe, self.exercise.inputs(self.seed, prop)),
-                prop,
-            )
+            self._equals(given, self._observed(prop), prop)
             for prop in self.exercise.properties
         )
 
@@ -157,8 +189,8 @@ class _Trial:
         """Compare what was observed with another function, which may raise."""
         try:
             expected = self._observed_by(function, prop)
-        except Exception:
-            return False
+        except Exception as error:
+            return _Raised(error).is_like(observed)
         return self._difference(expected, observed, prop) is None
 
     def _difference(
@@ -171,8 +203,12 @@ class _Trial:
         torch.default_generator.manual_seed(0)
         return prop.observe(function, self.exercise.inputs(self.seed, prop))
 
+    def _observed(self, prop: Property) -> Any:
+        return self._run(prop.observe, self.exercise.inputs(self.seed, prop))
+
     def _run(self, observe: Callable, inputs: Inputs) -> Any:
         """Observe the answer: what it returns, or what it raises."""
+        self.returned = None
         torch.default_generator.manual_seed(0)
         printed = io.StringIO()
         try:
@@ -190,7 +226,8 @@ class _Trial:
             return self.answer
         copies = copy.deepcopy(inputs)
         try:
-            return self.answer(*copies)
+            self.returned = self.answer(*copies)
+            return self.returned
         finally:
             for name, before, after in zip(
                 self.input_names, inputs, copies, strict=True

@@ -27,9 +27,10 @@ class Draw:
         self._random = random.Random("/".join(map(str, key)))
         self._generator = torch.Generator().manual_seed(self._random.getrandbits(60))
 
-    def primes(self, count: int) -> list[int]:
+    def primes(self, count: int, *, above: int = 1) -> list[int]:
         """Return pairwise different primes, so that no two axes agree by chance."""
-        return self._random.sample([2, 3, 5, 7, 11, 13, 17][: count + 1], count)
+        primes = [p for p in (2, 3, 5, 7, 11, 13, 17) if p > above]
+        return self._random.sample(primes[: count + 1], count)
 
     def one_of(self, *options: Any) -> Any:
         """Return one of the options."""
@@ -68,7 +69,7 @@ def words(key: str, at_least: int = 20) -> Callable[[Callable, Inputs], str]:
         text = str(entry(key)(function, inputs) or "").strip()
         if len(text) >= at_least:
             return "a sentence or two"
-        return f"{len(text)} characters"
+        return f"{len(text)} characters" if text else ""
 
     return observe
 
@@ -82,7 +83,8 @@ class Property:
     name, claim
         A word to find it by, and the sentence that a learner reads.
     question
-        Asked when the property fails and no known wrong answer explains why.
+        Asked when the property fails and neither a known wrong answer nor the kind
+        of failure (an error, a list, nan) explains why.
     draw
         Inputs on which little else shows; the exercise's own by default.
     observe
@@ -112,7 +114,7 @@ class Wrong:
     answer
         A function of the exercise's inputs, like the reference.
     question
-        What to ask a learner whose answer gives the same.
+        What to ask a learner whose answer gives the same, or raises the same error.
     """
 
     misconception: str

@@ -1,10 +1,9 @@
 """Exercises of chapter 07: the module, and the freedom to choose h and d_k."""
 
 import torch
-from torch import nn
-from torch.nn import functional as F
 
-from mha_teach import MultiHeadAttention, scaled_dot_product_attention
+from mha_teach import MultiHeadAttention
+from mha_teach.exercises import _chapter_07_right as right
 from mha_teach.exercises.bank import (
     Draw,
     Exercise,
@@ -34,36 +33,6 @@ def _setting(draw: Draw) -> Inputs:
     d_k = draw.one_of(4, 6)
     d_model = h * draw.one_of(5, 8)
     return {"batch": batch, "n": n, "d_model": d_model, "h": h, "d_k": d_k}
-
-
-def _shapes_by_running(batch, n, d_model, h, d_k):
-    mha = MultiHeadAttention(d_model, h, d_k=d_k, bias=False)
-    twice = MultiHeadAttention(d_model, 2 * h, d_k=d_k // 2, bias=False)
-    trace = mha.trace(torch.zeros(batch, n, d_model))
-    count, count_twice = (sum(p.numel() for p in m.parameters()) for m in (mha, twice))
-    return {
-        "q": trace.q.shape,
-        "weights": trace.weights.shape,
-        "output": trace.output.shape,
-        "parameters": count,
-        "more": count_twice - count,
-    }
-
-
-def _shapes_as_lists(batch, n, d_model, h, d_k):
-    width = h * d_k
-    return {
-        "more": 0.0,
-        "parameters": float(3 * d_model * width + width * d_model),
-        "output": [batch, n, d_model],
-        "weights": [batch, h, n, n],
-        "q": [batch, h, n, d_k],
-    }
-
-
-def _shapes_as_tensors(batch, n, d_model, h, d_k):
-    answer = shapes(batch, n, d_model, h, d_k)
-    return {name: torch.tensor(value) for name, value in answer.items()}
 
 
 SHAPES = Exercise(
@@ -169,13 +138,23 @@ SHAPES = Exercise(
             "That counts W^Q, W^K and W^V. What leads back to d_model?",
         ),
         Wrong(
+            "Each projection has a bias.",
+            "parameters",
+            slip(shapes, "4 * d_model", "d_model + 3 * h * d_k + 4 * d_model"),
+            "You counted a bias for each matrix. Does this module have biases?",
+        ),
+        Wrong(
             "More heads mean more parameters.",
             "more",
             slip(shapes, '"more": 0', '"more": 4 * d_model * h * d_k'),
             "You doubled the count. There are twice the heads: how wide is each?",
         ),
     ),
-    right=(_shapes_by_running, _shapes_as_lists, _shapes_as_tensors),
+    right=(
+        right.shapes_by_running,
+        right.shapes_as_lists,
+        right.shapes_as_tensors,
+    ),
 )
 
 
@@ -224,37 +203,8 @@ def _equal_scores_before_w_o(draw: Draw) -> Inputs:
     return inputs
 
 
-def _rebuilt_by_torch(x, in_proj_weight, in_proj_bias, out_weight, out_bias, h):
-    module = nn.MultiheadAttention(x.shape[-1], h, batch_first=True)
-    module.load_state_dict(
-        {
-            "in_proj_weight": in_proj_weight,
-            "in_proj_bias": in_proj_bias,
-            "out_proj.weight": out_weight,
-            "out_proj.bias": out_bias,
-        }
-    )
-    return module(x, x, x)[0]
-
-
-def _rebuilt_by_heads(x, in_proj_weight, in_proj_bias, out_weight, out_bias, h):
-    w = in_proj_weight.double().T.unflatten(-1, (3, h, -1))
-    b = in_proj_bias.double().unflatten(-1, (3, h, -1))
-    heads = []
-    for i in range(h):
-        q, k, v = (x.double() @ w[:, j, i] + b[j, i] for j in range(3))
-        heads.append(scaled_dot_product_attention(q, k, v).output)
-    return torch.cat(heads, dim=-1) @ out_weight.double().T + out_bias
-
-
-def _rebuilt_fused(x, in_proj_weight, in_proj_bias, out_weight, out_bias, h):
-    projected = F.linear(x, in_proj_weight, in_proj_bias)
-    q, k, v = projected.unflatten(-1, (3, h, -1)).permute(2, 0, 3, 1, 4)
-    head_outputs = F.scaled_dot_product_attention(q, k, v)
-    return F.linear(head_outputs.transpose(1, 2).flatten(2), out_weight, out_bias)
-
-
 _THREE = "x @ w_q.T + b_q, x @ w_k.T + b_k, x @ w_v.T + b_v"
+_UNTURNED = "x @ w_q + b_q, x @ w_k + b_k, x @ w_v + b_v"
 
 BUG = Exercise(
     id="07-bug",
@@ -290,7 +240,7 @@ BUG = Exercise(
             "values",
             "equal scores and W^O the identity: the mean of the values",
             "With equal scores only the values count. How does nn.Linear use its "
-            "weight, and how does this line?",
+            "weight, and how does the line that makes v?",
             draw=_equal_scores_before_w_o,
         ),
         Property(
@@ -309,7 +259,8 @@ BUG = Exercise(
     hints=(
         "Every line has the right shape, so shapes will not help. Send in something "
         "whose answer you know: x = 0, or weights that make all scores equal.",
-        "nn.Linear(a, b) keeps its weight as (b, a) and computes x @ weight.T + bias.",
+        "Print nn.Linear(2, 3).weight.shape. How does a row x of width 2 become one of "
+        "width 3? Now read each line that stands for an nn.Linear.",
         "When is x @ w possible although x @ w.T is meant?",
     ),
     explanation=(
@@ -319,7 +270,7 @@ BUG = Exercise(
         "error and changes no shape. A test on shapes cannot see it. A test against "
         "the library can, and so can one input whose answer you know."
     ),
-    given=slip(rebuilt, _THREE, "x @ w_q + b_q, x @ w_k + b_k, x @ w_v + b_v"),
+    given=slip(rebuilt, _THREE, _UNTURNED),
     wrong=(
         Wrong(
             "The paper's projections have no bias, so none is needed.",
@@ -337,6 +288,13 @@ BUG = Exercise(
             ),
             "You read the rows as head by head. In which order does "
             "nn.MultiheadAttention stack them?",
+        ),
+        Wrong(
+            "The scale was the bug.",
+            "values",
+            slip(rebuilt, _THREE, _UNTURNED, " / q.shape[-1] ** 0.5", ""),
+            "Your values are still those of the code as given. How does nn.Linear use "
+            "its weight?",
         ),
         Wrong(
             "Queries and keys meet each other; only they need the transpose.",
@@ -369,7 +327,11 @@ BUG = Exercise(
             "The values are mended. Which projections share their line?",
         ),
     ),
-    right=(_rebuilt_by_torch, _rebuilt_by_heads, _rebuilt_fused),
+    right=(
+        right.rebuilt_by_torch,
+        right.rebuilt_by_heads,
+        right.rebuilt_fused,
+    ),
 )
 
 
@@ -402,8 +364,8 @@ def _drawn(draw, batch, n, d_model, h, d_k, d_v) -> Inputs:
 
 
 def _equal_widths(draw: Draw) -> Inputs:
-    batch, n, h, *widths = draw.primes(5)
-    d_model, d_k = sorted(widths)  # so that d_model // h is never d_k
+    batch, n, *others = draw.primes(5)
+    h, d_model, d_k = sorted(others)  # so that d_model // h is never d_k
     return _drawn(draw, batch, n, d_model, h, d_k, d_k)
 
 
@@ -434,7 +396,7 @@ def _equal_values(draw: Draw) -> Inputs:
 
 def _two_tokens(draw: Draw) -> Inputs:
     """Two one-hot tokens; output feature 0 is the weight on token 0 in head 0."""
-    d_model, h, d_k = draw.primes(3)
+    d_model, h, d_k = draw.primes(3, above=2)
     inputs = _drawn(draw, 1, 2, d_model, h, d_k, d_k)
     inputs["x"].copy_(torch.eye(2, d_model))
     sizes = 1 + draw.normal(2, 1).clamp(-1, 1) / 5
@@ -446,53 +408,28 @@ def _two_tokens(draw: Draw) -> Inputs:
     return inputs
 
 
+def _opposite_heads(draw: Draw) -> Inputs:
+    """Two tokens as above, with scores too large for any scale to show in weights."""
+    inputs = _two_tokens(draw)
+    d_k = inputs["w_q"].shape[1] // inputs["h"]
+    signs = torch.tensor([[1.0], [-1.0]])
+    inputs["w_k"].zero_()[:2, ::d_k] = signs
+    inputs["w_q"].zero_()[:2, ::d_k] = 8 * d_k * signs
+    inputs["w_q"][:, d_k:] *= -1
+    return inputs
+
+
 def _score_gaps(function, inputs):
     """Read off by how much token 0 outscores token 1, for each query."""
     weight = torch.as_tensor(function(*inputs.values()))[0, :, 0]
     return weight.logit()
 
 
-def _mha_by_loop(x, w_q, w_k, w_v, w_o, h):
-    output = 0
-    parts = zip(
-        w_q.chunk(h, 1), w_k.chunk(h, 1), w_v.chunk(h, 1), w_o.chunk(h), strict=True
-    )
-    for w_q_i, w_k_i, w_v_i, w_o_i in parts:
-        q, k, v = x @ w_q_i, x @ w_k_i, x @ w_v_i
-        weights = torch.softmax(q @ k.mT / w_q_i.shape[1] ** 0.5, dim=-1)
-        output = output + weights @ v @ w_o_i
-    return output
-
-
-def _mha_by_einsum(x, w_q, w_k, w_v, w_o, h):
-    q, k, v = (
-        torch.einsum("bnd,dhk->bhnk", x, w.unflatten(1, (h, -1)))
-        for w in (w_q, w_k, w_v)
-    )
-    scores = torch.einsum("bhqd,bhkd->bhqk", q, k) * q.shape[-1] ** -0.5
-    head_outputs = torch.einsum("bhqk,bhkd->bhqd", scores.softmax(-1), v)
-    return torch.einsum("bhqd,hdm->bqm", head_outputs, w_o.unflatten(0, (h, -1)))
-
-
-def _mha_fused(x, w_q, w_k, w_v, w_o, h):
-    batch, n, _ = x.shape
-    q, k, v = ((x @ w).view(batch, n, h, -1).transpose(1, 2) for w in (w_q, w_k, w_v))
-    output = F.scaled_dot_product_attention(q, k, v)
-    return output.transpose(1, 2).reshape(batch, n, -1) @ w_o
-
-
-def _mha_by_module(x, w_q, w_k, w_v, w_o, h):
-    d_k, d_v = w_q.shape[1] // h, w_v.shape[1] // h
-    module = MultiHeadAttention(x.shape[-1], h, d_k=d_k, d_v=d_v, bias=False)
-    weights = {"q_proj": w_q, "k_proj": w_k, "v_proj": w_v, "out_proj": w_o}
-    module.load_state_dict({f"{name}.weight": w.T for name, w in weights.items()})
-    return module(x)
-
-
-def _mha_in_numpy(x, w_q, w_k, w_v, w_o, h):
-    tensors = (t.double() for t in (x, w_q, w_k, w_v, w_o))
-    return _mha_by_loop(*tensors, h).numpy()
-
+_CUTS_TO_THE_USUAL_WIDTH = (
+    "y.unflatten(-1, (h, x.shape[-1] // h))",
+    "y.view(*y.shape[:2], h, x.shape[-1] // h)",
+    "y[..., : x.shape[-1] // h * h].unflatten(-1, (h, -1))",
+)
 
 MHA = Exercise(
     id="07-mha",
@@ -515,7 +452,8 @@ MHA = Exercise(
         Property(
             "shape",
             "one row of width d_model per token",
-            "h·d_k need not be d_model. From which tensor can you read d_k?",
+            "Say what each axis of your result stands for. Which step of the formula "
+            "is missing, or came too early?",
             draw=_equal_widths,
             observe=shape,
         ),
@@ -544,6 +482,12 @@ MHA = Exercise(
             "equal values come out as they are",
             "Whose weights must sum to one: those of a query, or those of a key?",
             draw=_equal_values,
+        ),
+        Property(
+            "several",
+            "in head 0 a token attends to itself, in every other head to the other",
+            "Which columns of W^Q and W^K decide the weights of head 0?",
+            draw=_opposite_heads,
         ),
         Property(
             "scale",
@@ -576,11 +520,14 @@ MHA = Exercise(
         "d_v = d_k."
     ),
     wrong=(
-        Wrong(
-            "d_k is always d_model / h.",
-            "shape",
-            slip(mha, "(h, -1)", "(h, x.shape[-1] // h)"),
-            "h·d_k need not be d_model. From which tensor can you read d_k?",
+        *(
+            Wrong(
+                "d_k is always d_model / h.",
+                "shape",
+                slip(mha, "y.unflatten(-1, (h, -1))", cut),
+                "h·d_k need not be d_model. From which tensor can you read d_k?",
+            )
+            for cut in _CUTS_TO_THE_USUAL_WIDTH
         ),
         Wrong(
             "The merged heads are the output.",
@@ -621,11 +568,29 @@ MHA = Exercise(
             "lay them side by side?",
         ),
         Wrong(
+            "Softmax runs over the heads.",
+            "alone",
+            slip(mha, "softmax(dim=-1)", "softmax(dim=1)"),
+            "Your weights sum to one over the heads; over what should they?",
+        ),
+        Wrong(
+            "Softmax runs over the batch.",
+            "alone",
+            slip(mha, "softmax(dim=-1)", "softmax(dim=0)"),
+            "Your weights sum to one over the batch; over what should they?",
+        ),
+        Wrong(
             "Softmax runs over the queries.",
             "rows",
             slip(mha, "softmax(dim=-1)", "softmax(dim=-2)"),
             "Your weights sum to one for each key. Along which axis do the keys of "
             "one query lie?",
+        ),
+        Wrong(
+            "Heads are a way of speaking; one wide head does the same.",
+            "several",
+            slip(mha, "y.unflatten(-1, (h, -1)).transpose(1, 2)", "y[:, None]"),
+            "Your output does not change with h. Where do you use h?",
         ),
         Wrong(
             "Scaling is a detail of training.",
@@ -649,7 +614,7 @@ MHA = Exercise(
         ),
         Wrong(
             "The heads share one map of weights.",
-            "heads",
+            "several",
             slip(mha, "softmax(dim=-1)", "softmax(dim=-1).mean(1, keepdim=True)"),
             "Your heads all use the same weights. Whose queries and keys decide the "
             "weights of head i?",
@@ -668,6 +633,12 @@ MHA = Exercise(
             "belong to head 0?",
         ),
         Wrong(
+            "d_v is always d_k.",
+            "heads",
+            slip(mha, "(h, -1)", "(h, w_q.shape[1] // h)"),
+            "d_v need not be d_k. From which tensor can you read d_v?",
+        ),
+        Wrong(
             "Queries and keys may change places.",
             "heads",
             slip(mha, "q @ k.mT", "k @ q.mT"),
@@ -675,7 +646,13 @@ MHA = Exercise(
             "to the one that is asked?",
         ),
     ),
-    right=(_mha_by_loop, _mha_by_einsum, _mha_fused, _mha_by_module, _mha_in_numpy),
+    right=(
+        right.mha_by_loop,
+        right.mha_by_einsum,
+        right.mha_fused,
+        right.mha_by_module,
+        right.mha_in_numpy,
+    ),
 )
 
 
@@ -701,35 +678,6 @@ def ranks(n, d_model, h, d_k):
 def _rank_setting(draw: Draw) -> Inputs:
     n, d_model, h = draw.one_of(11, 13), draw.one_of(20, 26), draw.one_of(2, 3)
     return {"n": n, "d_model": d_model, "h": h, "d_k": draw.one_of(4, 6)}
-
-
-def _ranks_by_counting(n, d_model, h, d_k):
-    why = "q is n by d_k, so q @ k.T has rank d_k at most; exp can raise it."
-    return {"scores": d_k, "weights": n, "half": d_k // 2, "why": why}
-
-
-def _ranks_as_tensors(n, d_model, h, d_k):
-    answer = _ranks_by_counting(n, d_model, h, d_k)
-    return {
-        name: value if name == "why" else torch.tensor(value)
-        for name, value in answer.items()
-    }
-
-
-def _ranks_by_singular_values(n, d_model, h, d_k):
-    def count(matrix):
-        values = torch.linalg.svdvals(matrix)
-        return int((values > 1e-10 * values[0]).sum())
-
-    q, k = torch.randn(2, n, d_k, dtype=torch.float64)
-    scores = q @ k.T / d_k**0.5
-    half = q[:, : d_k // 2] @ k[:, : d_k // 2].T
-    return {
-        "scores": count(scores),
-        "weights": count(scores.softmax(-1)),
-        "half": count(half),
-        "why": "每个分数是 d_k 个乘积之和，所以分数矩阵的秩不超过 d_k。",
-    }
 
 
 RANK = Exercise(
@@ -799,6 +747,13 @@ RANK = Exercise(
             "use?",
         ),
         Wrong(
+            "All heads at once make one answer.",
+            "scores",
+            slip(ranks, "rank(wide.scores[0]).item()", "rank(wide.scores).tolist()"),
+            "One number, of one head. Which axis of trace.scores tells the heads "
+            "apart?",
+        ),
+        Wrong(
             "Softmax cannot raise the rank.",
             "weights",
             slip(ranks, "rank(wide.weights[0]).item()", "d_k"),
@@ -820,12 +775,16 @@ RANK = Exercise(
         Wrong(
             "Numbers speak for themselves.",
             "why",
-            slip(ranks, '"why"', '"left out"'),
+            slip(ranks, '"why": "A', '"why": "Fewer." or "A'),
             "The numbers are right. What do they mean for someone who has to choose h "
             "and d_k?",
         ),
     ),
-    right=(_ranks_by_counting, _ranks_as_tensors, _ranks_by_singular_values),
+    right=(
+        right.ranks_by_counting,
+        right.ranks_as_tensors,
+        right.ranks_by_singular_values,
+    ),
 )
 
 EXERCISES = (SHAPES, BUG, MHA, RANK)
