@@ -4,9 +4,12 @@ Each check raises before anything is computed, and its message names the argumen
 value and the way out.
 """
 
+from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import type_before_parametrizations
 
 from mha_teach.cache import KVCache
 from mha_teach.masks import Causal, Mask, require_bool
@@ -47,6 +50,8 @@ def head_sizes(
             raise TypeError(f"{name} must be an int, got {size!r}")
         if size < 1:
             raise ValueError(f"{name}={size} must be at least 1")
+    if isinstance(dropout, bool) or not isinstance(dropout, Real):
+        raise TypeError(f"dropout must be a number, got {dropout!r}")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout={dropout} is out of range; use 0 <= dropout < 1")
     if d_k is None and d_model % num_heads:
@@ -82,6 +87,12 @@ def attention_arguments(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> N
                 f"{name} has shape {tuple(tensor.shape)}; it needs at least two axes, "
                 "(…, tokens, width)"
             )
+    if not q.dtype == k.dtype == v.dtype:
+        raise TypeError(
+            f"q, k and v are {q.dtype}, {k.dtype} and {v.dtype}; convert them to one "
+            "dtype"
+        )
+    _require_one_device(q=q, k=k, v=v, mask=mask)
     if q.shape[-1] != k.shape[-1]:
         raise ValueError(
             f"q has d_k={q.shape[-1]} but k has d_k={k.shape[-1]}; a dot product "
@@ -98,10 +109,10 @@ def attention_arguments(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> N
     if mask is None:
         return
     require_bool(mask)
-    if _is_causal_of(mask, q.shape[-2], k.shape[-2]):
-        return
     scores_shape = (*q.shape[:-1], k.shape[-2])
-    if mask.dim() == 2:
+    if isinstance(mask, Causal):
+        _require_causal(mask, q.shape[-2], k.shape[-2])
+    elif mask.dim() == 2:
         _require_2d(mask, q.shape[-2], k.shape[-2])
     elif mask.dim() != q.dim():
         raise ValueError(
@@ -134,20 +145,21 @@ def module_arguments(
             )
         key = query
     value = key if value is None else value
-    _require_tokens("query", query, "d_model", module.d_model)
-    _require_tokens("key", key, "d_context", module.d_context)
-    _require_tokens("value", value, "d_context", module.d_context)
+    _require_tokens("query", query, module, "d_model")
+    _require_tokens("key", key, module, "d_context")
+    _require_tokens("value", value, module, "d_context")
+    _require_one_device(
+        query=query, key=key, value=value, mask=mask, head_gate=head_gate
+    )
     if not query.dim() == key.dim() == value.dim():
         raise ValueError(
             f"query, key and value have {query.dim()}, {key.dim()} and {value.dim()} "
             "axes; give all of them a batch axis, or none"
         )
     _require_same_length("key", key, "value", value)
-    if query.dim() == 2:
+    batched = query.dim() == 3
+    if not batched:
         query, key, value = query[None], key[None], value[None]
-        batched = False
-    else:
-        batched = True
     if not query.shape[0] == key.shape[0] == value.shape[0]:
         raise ValueError(
             f"query, key and value have batch sizes {query.shape[0]}, {key.shape[0]}, "
@@ -165,9 +177,9 @@ def module_mask(mask: Mask | None, scores_shape: tuple[int, int, int, int]) -> N
     if mask is None:
         return
     require_bool(mask)
-    if _is_causal_of(mask, *scores_shape[-2:]):
-        return
-    if mask.dim() == 2:
+    if isinstance(mask, Causal):
+        _require_causal(mask, *scores_shape[-2:])
+    elif mask.dim() == 2:
         _require_2d(mask, *scores_shape[-2:])
     elif mask.dim() == 3:
         raise ValueError(
@@ -193,7 +205,13 @@ def decode_arguments(
             f"decode attends to its own tokens, but this module has d_context="
             f"{module.d_context} and d_model={module.d_model}; use forward instead"
         )
-    _require_tokens("x_new", x_new, "d_model", module.d_model)
+    _require_tokens("x_new", x_new, module, "d_model")
+    _require_one_device(x_new=x_new, mask=mask)
+    if not isinstance(cache, KVCache):
+        raise TypeError(
+            f"cache must be a KVCache, got {type(cache).__name__}; make one with "
+            "module.new_cache(batch_size, max_length)"
+        )
     x_new = x_new[None] if x_new.dim() == 2 else x_new
     batch, n_new = x_new.shape[:2]
     expected = (batch, module.num_kv_heads, module.d_k, module.d_v)
@@ -209,6 +227,11 @@ def decode_arguments(
             f"cache holds {cache.k.dtype}, but this module holds {dtype}; "
             "call new_cache after converting the module"
         )
+    if cache.k.device != x_new.device:
+        raise ValueError(
+            f"cache is on {cache.k.device}, but x_new is on {x_new.device}; "
+            "call new_cache after moving the module"
+        )
     cache.require_room(n_new)
     module_mask(mask, (batch, module.num_heads, n_new, cache.length + n_new))
     return x_new
@@ -219,6 +242,13 @@ def torch_module(module: nn.MultiheadAttention) -> None:
     if not isinstance(module, nn.MultiheadAttention):
         raise TypeError(
             f"from_torch needs an nn.MultiheadAttention, got {type(module).__name__}"
+        )
+    kind = type_before_parametrizations(module)
+    if kind is not nn.MultiheadAttention:
+        raise TypeError(
+            f"{kind.__module__}.{kind.__qualname__} is a subclass of "
+            "nn.MultiheadAttention and may keep its weights elsewhere; load them into "
+            "an nn.MultiheadAttention first"
         )
     if module.kdim != module.vdim:
         raise ValueError(
@@ -261,8 +291,22 @@ def _require_floating(
         raise TypeError(f"{name} must be floating point, got {tensor.dtype}; {way_out}")
 
 
-def _require_tokens(name: str, tensor: Tensor, width_name: str, width: int) -> None:
+def _require_one_device(**arguments: Tensor | Mask | None) -> None:
+    (first, reference), *others = arguments.items()
+    for name, other in others:
+        if isinstance(other, Tensor) and other.device != reference.device:
+            raise ValueError(
+                f"{name} is on {other.device}, but {first} is on {reference.device}; "
+                f"pass {name}.to({first}.device)"
+            )
+
+
+def _require_tokens(
+    name: str, tensor: Tensor, module: "MultiHeadAttention", width_name: str
+) -> None:
     _require_floating(name, tensor)
+    _require_dtype_of(module, name, tensor)
+    width = getattr(module, width_name)
     if tensor.dim() not in (2, 3):
         raise ValueError(
             f"{name} has shape {tuple(tensor.shape)}; use (n, {width_name}) or "
@@ -275,6 +319,22 @@ def _require_tokens(name: str, tensor: Tensor, width_name: str, width: int) -> N
         )
 
 
+def _require_dtype_of(module: "MultiHeadAttention", name: str, tensor: Tensor) -> None:
+    weight = module.q_proj.weight
+    # Quantised projections convert their input: no float tensor holds their weights.
+    if not isinstance(weight, Tensor) or not weight.is_floating_point():
+        return
+    if tensor.dtype != weight.dtype and not _under_autocast(tensor.device.type):
+        raise TypeError(
+            f"{name} is {tensor.dtype}, but this module holds {weight.dtype}; pass "
+            f"{name}.to({weight.dtype}) or convert the module"
+        )
+
+
+def _under_autocast(device: str) -> bool:
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+
+
 def _require_same_length(
     key_name: str, key: Tensor, value_name: str, value: Tensor
 ) -> None:
@@ -285,15 +345,12 @@ def _require_same_length(
         )
 
 
-def _is_causal_of(mask: Mask, n_q: int, n_k: int) -> bool:
-    if not isinstance(mask, Causal):
-        return False
+def _require_causal(mask: Causal, n_q: int, n_k: int) -> None:
     if (mask.n_q, mask.n_k) != (n_q, n_k):
         raise ValueError(
             f"mask is causal({mask.n_q}, {mask.n_k}), but there are n_q={n_q} queries "
             f"and n_k={n_k} keys; pass masks.causal({n_q}, {n_k})"
         )
-    return True
 
 
 def _require_2d(mask: Tensor, n_q: int, n_k: int) -> None:

@@ -1,7 +1,8 @@
-"""The fast path: which of PyTorch's fused kernels computes softmax(QKᵀ/√d_k)V.
+"""How attention is computed: through a fused kernel, and in which precision.
 
-Nothing here changes a number. ``attention.py`` holds the mathematics; this module
-decides how to have it computed without storing the scores.
+``attention.py`` holds the mathematics, and nothing here changes it.
+``fused_attention`` has PyTorch compute softmax(QKᵀ/√d_k)V in one go; ``in_float32``
+keeps the rounding errors of the readable path small.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,12 @@ def fused_attention(
     mask: Mask | None,
     dropout: float,
 ) -> Float[Tensor, "batch head query d_v"]:
-    """Attend without storing scores; key heads are shared by groups of query heads."""
+    """Attend in one go; key heads are shared by groups of query heads.
+
+    PyTorch chooses the kernel. The fused ones never store the scores, and have a first
+    derivative only, in reverse mode. On a CPU, d_v ≠ d_k and active dropout fall back
+    to plain matrix products, which do store them.
+    """
     is_causal = False
     if isinstance(mask, Causal):
         # The kernel aligns its own triangle top-left: ours only where n_q = n_k.
@@ -51,11 +57,11 @@ def in_float32(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     half = (torch.float16, torch.bfloat16)
 
     @wraps(function)
-    def widened(q: Tensor, k: Tensor, *args, **kwargs) -> Tensor:
-        q, k = (t.float() if t.dtype in half else t for t in (q, k))
-        if not torch.amp.is_autocast_available(q.device.type):
-            return function(q, k, *args, **kwargs)
-        with torch.autocast(q.device.type, enabled=False):
-            return function(q, k, *args, **kwargs)
+    def widened(a: Tensor, b: Tensor, *args, **kwargs) -> Tensor:
+        a, b = (t.float() if t.dtype in half else t for t in (a, b))
+        if not torch.amp.is_autocast_available(a.device.type):
+            return function(a, b, *args, **kwargs)
+        with torch.autocast(a.device.type, enabled=False):
+            return function(a, b, *args, **kwargs)
 
     return widened

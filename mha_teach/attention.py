@@ -3,7 +3,7 @@
 After this file you can say what every intermediate of multi-head attention is, and
 why the fast path gives the same numbers. Read ``scaled_dot_product_attention`` first,
 then ``MultiHeadAttention.trace``; ``forward`` takes the same steps through a fused
-kernel that never stores the scores.
+kernel, which does not store the scores.
 """
 
 from typing import NamedTuple
@@ -76,7 +76,8 @@ def scaled_dot_product_attention(
     Parameters
     ----------
     q, k, v
-        (…, n_q, d_k), (…, n_k, d_k), (…, n_k, d_v) with equal leading axes.
+        (…, n_q, d_k), (…, n_k, d_k), (…, n_k, d_v) with equal leading axes, of one
+        dtype, on one device.
     mask
         True = may attend. 2-D (n_q, n_k), or of the rank of q, broadcastable to the
         scores (…, n_q, n_k). A query that may attend nowhere gets zeros.
@@ -116,7 +117,11 @@ def scaled_scores(
     k: Float[Tensor, "*lead key d_k"],
     scale: float | None = None,
 ) -> Float[Tensor, "*lead query key"]:
-    """Return QKᵀ/√d_k. The queries are scaled: they are fewer than the scores."""
+    """Return QKᵀ times ``scale``, which is 1/√d_k by default.
+
+    The factor is put on the queries: where d_k < n_k they hold fewer numbers than the
+    scores.
+    """
     return (q * (q.shape[-1] ** -0.5 if scale is None else scale)) @ k.mT
 
 
@@ -139,7 +144,14 @@ def weighted_sum(
     weights: Float[Tensor, "*lead query key"], v: Float[Tensor, "*lead key d_v"]
 ) -> Float[Tensor, "*lead query d_v"]:
     """Average the values with these weights, in the dtype of the values."""
-    return (weights @ v.to(weights.dtype)).to(v.dtype)
+    return _average(weights, v).to(v.dtype)
+
+
+@in_float32
+def _average(
+    weights: Float[Tensor, "*lead query key"], v: Float[Tensor, "*lead key d_v"]
+) -> Float[Tensor, "*lead query d_v"]:
+    return weights @ v
 
 
 class MultiHeadAttention(nn.Module):
@@ -180,8 +192,10 @@ class MultiHeadAttention(nn.Module):
 
     Notes
     -----
-    Initial weights are those of ``nn.MultiheadAttention`` in distribution: Xavier
-    uniform over the three stacked projections, biases zero.
+    Initial weights: Xavier uniform with gain 1/√2 for queries, keys and values, the
+    default of ``nn.Linear`` for the output, biases zero. Where d_context = d_model =
+    num_heads · d_k, d_v = d_k and num_kv_heads = num_heads, this is the distribution
+    of ``nn.MultiheadAttention`` with its default sizes; elsewhere it is not.
 
     Examples
     --------
@@ -238,7 +252,11 @@ class MultiHeadAttention(nn.Module):
         *,
         head_gate: Float[Tensor, "*gate"] | None = None,
     ) -> Float[Tensor, "*batch n_q d_query"]:
-        """Attend through a fused kernel that never stores the scores.
+        """Attend through PyTorch's fused kernel.
+
+        The kernel never stores the scores. On a CPU it does not run for d_v ≠ d_k or
+        active dropout; there PyTorch stores them. It has no second derivative and no
+        forward-mode derivative: use ``trace`` for those.
 
         Parameters
         ----------
@@ -300,26 +318,29 @@ class MultiHeadAttention(nn.Module):
 
     @staticmethod
     def split_heads(
-        x: Float[Tensor, "batch n head_times_width"], num_heads: int
-    ) -> Float[Tensor, "batch {num_heads} n width"]:
-        """Cut the last axis into heads and move them beside the batch."""
-        return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+        x: Float[Tensor, "*batch n head_times_width"], num_heads: int
+    ) -> Float[Tensor, "*batch {num_heads} n width"]:
+        """Cut the last axis into heads and move them in front of the tokens."""
+        return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2)
 
     @staticmethod
     def merge_heads(
-        x: Float[Tensor, "batch head n width"],
-    ) -> Float[Tensor, "batch n head_times_width"]:
+        x: Float[Tensor, "*batch head n width"],
+    ) -> Float[Tensor, "*batch n head_times_width"]:
         """Put the heads side by side again: the inverse of ``split_heads``."""
-        return x.transpose(1, 2).flatten(2)
+        return x.transpose(-3, -2).flatten(-2)
 
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
         """Copy an ``nn.MultiheadAttention``: weights, dtype, device, mode, dropout.
 
-        The copy takes (batch, n, d_model) whatever ``batch_first`` says.
+        The copy takes (batch, n, d_model) whatever ``batch_first`` says. All its
+        parameters require gradients: ``requires_grad`` is not copied.
 
         Raises
         ------
+        TypeError
+            For anything else, a subclass included.
         ValueError
             For kdim ≠ vdim, add_bias_kv and add_zero_attn.
         """
@@ -339,19 +360,21 @@ class MultiHeadAttention(nn.Module):
                 module.k_proj_weight,
                 module.v_proj_weight,
             )
+        weights = (*weights, module.out_proj.weight)
+        projections = (copy.q_proj, copy.k_proj, copy.v_proj, copy.out_proj)
         with torch.no_grad():
-            projections = (copy.q_proj, copy.k_proj, copy.v_proj)
             for proj, weight in zip(projections, weights, strict=True):
                 proj.weight.copy_(weight)
             if module.in_proj_bias is not None:
-                biases = module.in_proj_bias.chunk(3)
+                biases = (*module.in_proj_bias.chunk(3), module.out_proj.bias)
                 for proj, bias in zip(projections, biases, strict=True):
                     proj.bias.copy_(bias)
-        copy.out_proj.load_state_dict(module.out_proj.state_dict())
         return copy.train(module.training)
 
     def to_torch(self) -> nn.MultiheadAttention:
         """Copy this module into an ``nn.MultiheadAttention`` with ``batch_first=True``.
+
+        All parameters of the copy require gradients.
 
         Raises
         ------
@@ -377,13 +400,20 @@ class MultiHeadAttention(nn.Module):
                 copy.q_proj_weight.copy_(weights[0])
                 copy.k_proj_weight.copy_(weights[1])
                 copy.v_proj_weight.copy_(weights[2])
+            copy.out_proj.weight.copy_(self.out_proj.weight)
             if copy.in_proj_bias is not None:
                 copy.in_proj_bias.copy_(torch.cat([p.bias for p in projections]))
-        copy.out_proj.load_state_dict(self.out_proj.state_dict())
+                copy.out_proj.bias.copy_(self.out_proj.bias)
         return copy.train(self.training)
 
     def new_cache(self, batch_size: int, max_length: int) -> KVCache:
-        """Make an empty cache for ``max_length`` tokens of ``batch_size`` sequences."""
+        """Make an empty cache for ``max_length`` tokens of ``batch_size`` sequences.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a size is not an int of 0 or more.
+        """
         masks.require_size("batch_size", batch_size)
         masks.require_size("max_length", max_length)
         weight = self.k_proj.weight
@@ -400,8 +430,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "*batch n_new d_new"]:
         """Attend causally from new tokens to themselves and all that the cache holds.
 
-        Equal to the last rows of ``forward`` with ``masks.causal`` over the whole
-        sequence. The new keys and values are stored in the cache.
+        In eval mode equal to the last rows of ``forward`` with ``masks.causal`` over
+        the whole sequence. The new keys and values are stored in the cache.
 
         Parameters
         ----------
@@ -413,10 +443,16 @@ class MultiHeadAttention(nn.Module):
             True = may attend, besides causality: 2-D (n_new, length + n_new) or 4-D
             broadcastable to (batch, num_heads, n_new, length + n_new).
 
+        Returns
+        -------
+        Tensor
+            (batch, n_new, d_model), or without the batch axis.
+
         Raises
         ------
-        ValueError
-            If the cache is full or was made for other sizes; it is left unchanged.
+        TypeError, ValueError
+            If the cache is full or was made for another module, or if an argument
+            does not fit; the cache is left unchanged.
         """
         x = _checks.decode_arguments(self, x_new, cache, mask)
         q, k, v = self._project(x, x, x)
@@ -429,11 +465,13 @@ class MultiHeadAttention(nn.Module):
         return output if x_new.dim() == 3 else output.squeeze(0)
 
     def extra_repr(self) -> str:
-        """Show the sizes in ``print(module)``."""
-        return (
-            f"d_model={self.d_model}, num_heads={self.num_heads}, d_k={self.d_k}, "
-            f"d_v={self.d_v}, num_kv_heads={self.num_kv_heads}"
-        )
+        """Show the sizes in ``print(module)``, and what differs from the defaults."""
+        names = ["d_model", "num_heads", "d_k", "d_v", "num_kv_heads"]
+        if self.d_context != self.d_model:
+            names.append("d_context")
+        if self.dropout:
+            names.append("dropout")
+        return ", ".join(f"{name}={getattr(self, name)}" for name in names)
 
     def _project(
         self,

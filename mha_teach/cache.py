@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 
-@dataclass
+@dataclass(eq=False)
 class KVCache:
     """Preallocated keys and values of one attention layer.
 
@@ -54,9 +54,19 @@ class KVCache:
             If they do not fit; then nothing is stored.
         """
         n_new = k_new.shape[2]
+        _require_shape("k_new", k_new, self.k, n_new)
+        _require_shape("v_new", v_new, self.v, n_new)
         self.require_room(n_new)
         end = self.length + n_new
         self.k[:, :, self.length : end] = k_new
         self.v[:, :, self.length : end] = v_new
         self.length = end
         return self.k[:, :, :end], self.v[:, :, :end]
+
+
+def _require_shape(name: str, new: Tensor, stored: Tensor, n_new: int) -> None:
+    expected = (*stored.shape[:2], n_new, stored.shape[3])
+    if new.shape != expected:
+        raise ValueError(
+            f"{name} has shape {tuple(new.shape)}, but this cache needs {expected}"
+        )

@@ -2,6 +2,9 @@ r"""What attention costs, as exact integers.
 
 Symbols: d = d_model, h = num_heads, g = num_kv_heads, k = d_k, v = d_v, n = n_q
 queries, m = n_k keys, B = batch. Nothing here needs more than the standard library.
+
+Every function raises a TypeError for a size that is no int, and a ValueError for one
+that is too small or does not divide what it must divide.
 """
 
 from dataclasses import dataclass

@@ -20,8 +20,9 @@ def contributions(
     Returns
     -------
     Tensor
-        (batch, num_heads, n_q, d_model), without the bias of ``out_proj``: the sum
-        over heads plus the bias, once, is ``trace.output``.
+        (batch, num_heads, n_q, d_model), in the dtype of ``trace.head_outputs``,
+        without the bias of ``out_proj``: the sum over heads plus the bias, once, is
+        ``trace.output``.
 
     Examples
     --------
@@ -36,5 +37,7 @@ def contributions(
     Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits", section
     "Attention Heads are Independent and Additive".
     """
-    blocks = module.out_proj.weight.unflatten(-1, (module.num_heads, module.d_v))
+    # Under autocast a trace is narrower than the weights.
+    weight = module.out_proj.weight.to(trace.head_outputs.dtype)
+    blocks = weight.unflatten(-1, (module.num_heads, module.d_v))
     return torch.einsum("...hqv,mhv->...hqm", trace.head_outputs, blocks)

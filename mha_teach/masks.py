@@ -7,6 +7,7 @@ the opposite; ``to_torch_mha`` is the one place that inverts.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from jaxtyping import Bool, Int
@@ -18,8 +19,11 @@ class Causal:
     """A causal mask by name: query i may attend to keys up to its own place.
 
     The last query is aligned with the last key, so ``n_q`` new tokens behind a cache
-    see all that came before them. The name lets the fast path skip the upper half of
-    the work; ``tensor`` spells the mask out.
+    see all that came before them. Where n_q = n_k the name lets the fast path skip the
+    upper half of the work; ``tensor`` spells the mask out.
+
+    ``torch.export`` does not take it as an input of a model: make it inside the model,
+    or pass ``causal(n_q, n_k).tensor()``.
     """
 
     n_q: int
@@ -46,6 +50,11 @@ def causal(n_q: int, n_k: int | None = None) -> Causal:
     n_q, n_k
         Number of queries and of keys; ``n_k`` defaults to ``n_q``.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If a size is not an int of 0 or more.
+
     Examples
     --------
     >>> causal(2, 3).tensor().int()
@@ -61,12 +70,18 @@ def padding(
     """Let every query attend to the first ``lengths[b]`` keys of sequence b.
 
     Padding hides keys, never queries: rows of padded queries stay as they are. Padded
-    values must be finite, because 0 · ∞ is not a number.
+    tokens must be finite, their keys as well as their values: neither ∞ - ∞ nor 0 · ∞
+    is a number.
+
+    The lengths are read, to check them. So build the mask outside a model that is
+    compiled, exported or vmapped, and pass it in.
 
     Raises
     ------
+    TypeError
+        If ``lengths`` is not one integer per sequence, or ``n_k`` is not an int.
     ValueError
-        If a length is negative or larger than ``n_k``.
+        If a length is negative or larger than ``n_k``, or ``n_k`` is negative.
 
     Examples
     --------
@@ -76,6 +91,8 @@ def padding(
     """
     require_size("n_k", n_k)
     lengths = torch.as_tensor(lengths)
+    if lengths.shape == (0,):  # torch reads [] as floats
+        lengths = lengths.long()
     counts = not lengths.is_floating_point() and lengths.dtype != torch.bool
     if lengths.dim() != 1 or not counts:
         raise TypeError(
@@ -94,6 +111,11 @@ def padding(
 
 def window(n: int, width: int) -> Bool[Tensor, "n n"]:
     """Let query i attend to itself and the ``width - 1`` tokens before it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``n`` is not an int of 0 or more, or ``width`` not one of 1 or more.
 
     Examples
     --------
@@ -120,13 +142,13 @@ def combine(*masks: Mask) -> Bool[Tensor, "..."]:
     TypeError
         If a mask is not bool.
     ValueError
-        If there is no mask, or the shapes do not broadcast.
+        If there is no mask, the shapes do not broadcast, or the devices differ.
     """
     if not masks:
         raise ValueError("combine() needs at least one mask, got none")
     for mask in masks:
         require_bool(mask)
-    device = next((m.device for m in masks if isinstance(m, Tensor)), None)
+    device = _common_device(masks)
     tensors = [as_tensor(mask, device) for mask in masks]
     for mask in tensors:
         if mask.dim() not in (2, 4):
@@ -134,17 +156,26 @@ def combine(*masks: Mask) -> Bool[Tensor, "..."]:
                 f"mask of shape {tuple(mask.shape)} is neither (n_q, n_k) nor "
                 "(batch, head, n_q, n_k); for (batch, n_q, n_k) pass mask[:, None]"
             )
-    result = tensors[0]
-    for mask in tensors[1:]:
-        try:
-            result = result & mask
-        except RuntimeError:
-            shapes = ", ".join(str(tuple(m.shape)) for m in tensors)
+    try:
+        torch.broadcast_shapes(*(mask.shape for mask in tensors))
+    except RuntimeError:
+        shapes = ", ".join(str(tuple(mask.shape)) for mask in tensors)
+        raise ValueError(
+            f"masks of shapes {shapes} do not broadcast together; "
+            "each axis must agree or be 1"
+        ) from None
+    return reduce(torch.logical_and, tensors)
+
+
+def _common_device(masks: Sequence[Mask]) -> torch.device | None:
+    """Return the device of the tensors among the masks; None if there is no tensor."""
+    devices = [mask.device for mask in masks if isinstance(mask, Tensor)]
+    for device in devices:
+        if device != devices[0]:
             raise ValueError(
-                f"masks of shapes {shapes} do not broadcast together; "
-                "each axis must agree or be 1"
-            ) from None
-    return result
+                f"masks are on {devices[0]} and {device}; move them to one device"
+            )
+    return devices[0] if devices else None
 
 
 def to_torch_mha(
@@ -166,8 +197,10 @@ def to_torch_mha(
 
     Raises
     ------
+    TypeError
+        If the mask is not bool.
     ValueError
-        If a needed size is missing or contradicts the mask.
+        If it has neither 2 nor 4 axes, or a needed size is missing or contradicts it.
     """
     require_bool(mask)
     mask = as_tensor(mask)

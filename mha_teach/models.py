@@ -173,7 +173,10 @@ class MiniLM(nn.Module):
 
     @property
     def pretrained(self) -> bool:
-        """Whether the weights are the published ones."""
+        """Whether ``load_minilm`` made this, with published weights and tokenizer.
+
+        ``load_state_dict`` brings no tokenizer and does not change the answer.
+        """
         return self.tokenizer is not None
 
     def tokenize(self, sentence: str) -> tuple[list[str], list[int]]:

@@ -8,7 +8,7 @@ import base64
 import html
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -16,6 +16,7 @@ from IPython.display import display
 from matplotlib import font_manager
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 MAX_SVG_BYTES = 100_000
 INK, QUIET = "#1c2733", "#5b6775"
@@ -73,7 +74,7 @@ def show(fig: Figure, alt: str) -> None:
 
 @in_house_style
 def attention_maps(
-    weights: Sequence[np.ndarray],
+    weights: Iterable[ArrayLike],
     tokens: Sequence[str],
     titles: Sequence[str],
 ) -> Figure:
@@ -82,7 +83,7 @@ def attention_maps(
     Parameters
     ----------
     weights
-        Maps (n, n) with entries between 0 and 1; darker is more.
+        Maps (n, n), arrays or tensors, with entries between 0 and 1; darker is more.
     tokens
         The n tokens, for both axes.
     titles
@@ -91,9 +92,11 @@ def attention_maps(
     Raises
     ------
     ValueError
-        If a map does not fit the tokens, or the titles the maps.
+        If there is no map, a map does not fit the tokens, or the titles the maps.
     """
-    maps = [np.asarray(w) for w in weights]
+    maps = [_as_array(each) for each in weights]
+    if not maps:
+        raise ValueError("weights is empty; pass at least one map")
     n = len(tokens)
     for each in maps:
         if each.shape != (n, n):
@@ -109,8 +112,9 @@ def attention_maps(
         image = ax.imshow(each, cmap=WEIGHT_COLOURS, vmin=0, vmax=1)
         ax.set_title(title, fontsize=10, color=INK)
         ax.set_xlabel("key")
-        ax.set_xticks(range(n), tokens, rotation=90)
-        ax.set_yticks(range(n), tokens)
+        # A token such as $x$ is text, not a formula.
+        ax.set_xticks(range(n), tokens, rotation=90, parse_math=False)
+        ax.set_yticks(range(n), tokens, parse_math=False)
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
     axes[0].set_ylabel("query")
@@ -118,6 +122,11 @@ def attention_maps(
     bar.set_label("weight")
     bar.outline.set_visible(False)
     return fig
+
+
+def _as_array(each: ArrayLike) -> np.ndarray:
+    """Take a tensor, known by its ``detach``, out of PyTorch, which is not imported."""
+    return np.asarray(each.detach().cpu() if hasattr(each, "detach") else each)
 
 
 @in_house_style

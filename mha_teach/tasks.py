@@ -115,13 +115,16 @@ def encode_lookups(
         If a symbol is not below ``symbols``, or a pointer not below ``positions``.
     """
     num_samples, positions = tokens.shape
+    device = tokens.device
     _require_below("tokens", tokens, "symbols", symbols)
     _require_below("pointers", pointers, "positions", positions)
-    place = F.one_hot(torch.arange(positions), positions).expand(num_samples, -1, -1)
-    unasked = torch.zeros(num_samples, positions, 2 * positions)
-    holders = torch.cat([F.one_hot(tokens, symbols), place, unasked], dim=-1)
-    asked = F.one_hot(pointers, positions).flatten(1)
-    asker = torch.cat([torch.zeros(num_samples, symbols + positions), asked], dim=-1)
+    symbol = F.one_hot(tokens.long(), symbols)
+    place = torch.eye(positions, device=device).expand(num_samples, -1, -1)
+    unasked = torch.zeros(num_samples, positions, 2 * positions, device=device)
+    holders = torch.cat([symbol, place, unasked], dim=-1)
+    nothing = torch.zeros(num_samples, symbols + positions, device=device)
+    asked = F.one_hot(pointers.long(), positions).flatten(1)
+    asker = torch.cat([nothing, asked], dim=-1)
     return ONE_HOT_HEIGHT * torch.cat([holders, asker[:, None]], dim=1)
 
 

@@ -94,9 +94,11 @@ def train(
 ) -> TrainingRun:
     """Train ``model`` in place with Adam; an interrupt keeps what was reached.
 
-    The learning rate climbs for a tenth of the steps and then falls towards zero
-    (``OneCycleLR``). Torch keeps to one thread meanwhile. On one machine, the same
-    weights and generator give the same run.
+    The learning rate climbs for a tenth of the steps, at least for one, and then falls
+    towards zero (``OneCycleLR``). The first momentum of Adam goes the other way, from
+    0.95 to 0.85 and back. Torch keeps to one thread meanwhile. On one machine, the same
+    weights and generator give the same run, unless the model draws from another
+    generator, as dropout does.
 
     Parameters
     ----------
@@ -135,8 +137,10 @@ def train(
     if steps < 1:
         raise ValueError(f"steps={steps} trains nothing; use at least 1")
     optimizer = torch.optim.Adam(model.parameters(), learning_rate)
+    # Up and down takes three steps; a shorter run is the beginning of that.
+    planned = max(steps, 3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, learning_rate, total_steps=steps, pct_start=0.1
+        optimizer, learning_rate, total_steps=planned, pct_start=max(0.1, 2 / planned)
     )
     losses: list[float] = []
     try:

@@ -119,6 +119,18 @@ def test_what_the_mask_hides_changes_nothing():
     assert torch.equal(before.weights, after.weights)
 
 
+def test_a_hidden_key_must_be_finite():
+    # The fused kernel adds -∞ to its score. The readable path overwrites the score.
+    q, k, v = qkv()
+    mask = masks.padding([4, 11], 11)
+    with torch.no_grad():
+        k[0, :, 10] = float("inf")
+    fused = F.scaled_dot_product_attention(q, k, v, mask)
+    assert fused[0].isnan().any()
+    assert fused[1].isfinite().all()
+    assert scaled_dot_product_attention(q, k, v, mask).output.isfinite().all()
+
+
 def test_a_hidden_value_must_be_finite():
     # 0 · ∞ is not a number, here as in the fused kernel: padding says so.
     q, k, v = qkv()

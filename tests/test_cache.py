@@ -132,6 +132,23 @@ def test_append_returns_views_of_everything_stored():
     assert cache.length == k.shape[2] == v.shape[2] == 3
 
 
+def test_a_cache_equals_itself_alone():
+    cache = build().new_cache(BATCH, 5)
+    assert cache in [cache]
+    assert cache not in [copy.deepcopy(cache)]
+
+
+def test_append_does_not_broadcast(plain):
+    cache = plain.KVCache(torch.zeros(3, 2, 5, 7), torch.zeros(3, 2, 5, 13))
+    k_new, v_new = torch.ones(3, 2, 1, 7), torch.ones(3, 2, 1, 13)
+    for wrong in [(k_new[:1, :1], v_new), (k_new, v_new[:1]), (k_new, v_new[..., :1])]:
+        with pytest.raises(ValueError, match="but this cache needs"):
+            cache.append(*wrong)
+    assert cache.length == 0
+    assert not cache.k.any()
+    assert not cache.v.any()
+
+
 def test_append_stores_nothing_that_does_not_fit():
     cache = KVCache(torch.zeros(2, 3, 5, 7), torch.zeros(2, 3, 5, 13))
     with pytest.raises(ValueError, match="length=0 plus 11 new exceeds max_length=5"):
@@ -139,6 +156,22 @@ def test_append_stores_nothing_that_does_not_fit():
     assert cache.length == 0
     assert not cache.k.any()
     assert not cache.v.any()
+
+
+def test_a_cache_on_another_device_is_left_unchanged():
+    module, elsewhere = build(), build().to("meta")
+    cache = elsewhere.new_cache(BATCH, 5)
+    with pytest.raises(ValueError, match="cache is on meta, but x_new is on cpu"):
+        module.decode(torch.randn(BATCH, 1, 21), cache)
+    assert cache.length == 0
+
+
+def test_in_training_decode_drops_weights_too():
+    module, x = build(dropout=0.5).train(), torch.randn(BATCH, N, 21)
+    dropped = decode_all(module, x, [N])
+    expected = module.eval()(x, mask=masks.causal(N))
+    assert not torch.allclose(dropped, expected, atol=1e-3)
+    torch.testing.assert_close(decode_all(module, x, [N]), expected)
 
 
 def test_no_gradient():
@@ -167,6 +200,11 @@ def wrong_calls():
         "another width": (torch.randn(BATCH, 1, 17), None),
         "unbatched": (torch.randn(1, 21), None),
         "another dtype": (one.double(), None),
+        "another device": (one.to("meta"), None),
+        "mask on another device": (
+            one,
+            torch.ones(1, 4, dtype=torch.bool, device="meta"),
+        ),
         "mask too short": (one, torch.ones(1, 3, dtype=torch.bool)),
         "mask of three axes": (one, torch.ones(BATCH, 1, 4, dtype=torch.bool)),
         "mask of numbers": (one, torch.ones(1, 4)),
@@ -182,7 +220,7 @@ def test_an_error_leaves_the_cache_unchanged(plain, x_new, mask):
     if isinstance(mask, masks.Causal):
         mask = plain.masks.causal(mask.n_q, mask.n_k)
     before = copy.deepcopy(cache)
-    with pytest.raises((TypeError, ValueError, RuntimeError)):
+    with pytest.raises((TypeError, ValueError)):
         module.decode(x_new, cache, mask)
     assert cache.length == before.length == 3
     assert torch.equal(cache.k[:, :, :3], before.k[:, :, :3])

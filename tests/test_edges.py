@@ -7,6 +7,7 @@ import pickle
 import pytest
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from mha_teach import MultiHeadAttention, masks, scaled_dot_product_attention
 from mha_teach._kernels import fused_attention
@@ -210,6 +211,18 @@ def test_float16_products_beyond_its_range_stay_finite():
     torch.testing.assert_close(output.double(), exact.output, atol=2e-2, rtol=0)
     fused = fused_attention(q, k, v, None, 0.0)
     torch.testing.assert_close(fused, output, atol=2e-2, rtol=0)
+
+
+def test_where_the_fused_kernel_runs_on_a_cpu():
+    # The docstrings of forward and of fused_attention say so.
+    x = torch.randn(2, 5, 21)
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        for sizes in ({}, {"num_kv_heads": 1}, {"d_model": 21, "d_k": 5}):
+            for mask in (None, masks.causal(5), masks.padding([0, 3], 5)):
+                assert build(**sizes)(x, mask=mask).isfinite().all()
+        for module in (build(d_v=13), build(dropout=0.5).train()):
+            with pytest.raises(RuntimeError, match="No available kernel"):
+                module(x)
 
 
 class TestDropout:

@@ -45,6 +45,14 @@ def from_torch(p, **kwargs):
     return p.MultiHeadAttention.from_torch(nn.MultiheadAttention(21, 3, **kwargs))
 
 
+class OwnAttention(nn.MultiheadAttention):
+    """What ``from_torch`` cannot know."""
+
+
+def meta(*shape, dtype=torch.float32):
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
 def full_cache(p):
     cache = build(p).new_cache(3, 5)
     build(p).decode(torch.randn(3, 4, 21), cache)
@@ -85,6 +93,21 @@ ERRORS = {
         ValueError,
         "dropout=1.0 is out of range; use 0 <= dropout < 1",
     ),
+    "dropout as text": (
+        lambda p: build(p, dropout="0.1"),
+        TypeError,
+        "dropout must be a number, got '0.1'",
+    ),
+    "dropout as a tensor": (
+        lambda p: build(p, dropout=torch.tensor(0.5)),
+        TypeError,
+        "dropout must be a number, got tensor(0.5000)",
+    ),
+    "dropout as a switch": (
+        lambda p: build(p, dropout=False),
+        TypeError,
+        "dropout must be a number, got False",
+    ),
     "4 key heads for 6": (
         lambda p: build(p, 42, 6, num_kv_heads=4),
         ValueError,
@@ -106,6 +129,22 @@ ERRORS = {
         lambda p: sdpa(p, v=(11,)),
         ValueError,
         "v has shape (11,); it needs at least two axes, (…, tokens, width)",
+    ),
+    "v more precise than q and k": (
+        lambda p: sdpa(p, v=torch.randn(11, 13, dtype=torch.float64)),
+        TypeError,
+        "q, k and v are torch.float32, torch.float32 and torch.float64; convert them "
+        "to one dtype",
+    ),
+    "v on another device": (
+        lambda p: sdpa(p, v=meta(11, 13)),
+        ValueError,
+        "v is on meta, but q is on cpu; pass v.to(q.device)",
+    ),
+    "free mask on another device": (
+        lambda p: sdpa(p, mask=meta(5, 11, dtype=torch.bool)),
+        ValueError,
+        "mask is on meta, but q is on cpu; pass mask.to(q.device)",
     ),
     "q wider than k": (
         lambda p: sdpa(p, q=(5, 6)),
@@ -173,6 +212,33 @@ ERRORS = {
         lambda p: call(p, key=(3, 11, 21), sizes={"d_context": 17}),
         ValueError,
         "key has width 21, but this module was built with d_context=17",
+    ),
+    "precise query": (
+        lambda p: call(p, torch.randn(3, 5, 21, dtype=torch.float64)),
+        TypeError,
+        "query is torch.float64, but this module holds torch.float32; pass "
+        "query.to(torch.float32) or convert the module",
+    ),
+    "coarse value": (
+        lambda p: call(p, key=(3, 11, 21), value=torch.randn(3, 11, 21).bfloat16()),
+        TypeError,
+        "value is torch.bfloat16, but this module holds torch.float32; pass "
+        "value.to(torch.float32) or convert the module",
+    ),
+    "key on another device": (
+        lambda p: call(p, key=meta(3, 11, 21)),
+        ValueError,
+        "key is on meta, but query is on cpu; pass key.to(query.device)",
+    ),
+    "mask on another device": (
+        lambda p: call(p, mask=meta(5, 5, dtype=torch.bool)),
+        ValueError,
+        "mask is on meta, but query is on cpu; pass mask.to(query.device)",
+    ),
+    "gate on another device": (
+        lambda p: call(p, head_gate=meta(3)),
+        ValueError,
+        "head_gate is on meta, but query is on cpu; pass head_gate.to(query.device)",
     ),
     "d_v mismatch": (
         lambda p: call(p, key=(3, 11, 21), value=(3, 11, 13)),
@@ -281,6 +347,12 @@ ERRORS = {
         TypeError,
         "from_torch needs an nn.MultiheadAttention, got Linear",
     ),
+    "from_torch of a subclass": (
+        lambda p: p.MultiHeadAttention.from_torch(OwnAttention(21, 3)),
+        TypeError,
+        "test_errors.OwnAttention is a subclass of nn.MultiheadAttention and may keep "
+        "its weights elsewhere; load them into an nn.MultiheadAttention first",
+    ),
     "kdim and vdim": (
         lambda p: from_torch(p, kdim=17, vdim=13),
         ValueError,
@@ -336,6 +408,36 @@ ERRORS = {
         ValueError,
         "cache holds torch.float64, but this module holds torch.float32; call "
         "new_cache after converting the module",
+    ),
+    "decode without a cache": (
+        lambda p: build(p).decode(torch.randn(3, 1, 21), None),
+        TypeError,
+        "cache must be a KVCache, got NoneType; make one with "
+        "module.new_cache(batch_size, max_length)",
+    ),
+    "decode after moving": (
+        lambda p: decode(p, cache=build(p).to("meta").new_cache(3, 5)),
+        ValueError,
+        "cache is on meta, but x_new is on cpu; call new_cache after moving the module",
+    ),
+    "decode with a mask on another device": (
+        lambda p: decode(p, mask=meta(1, 1, dtype=torch.bool)),
+        ValueError,
+        "mask is on meta, but x_new is on cpu; pass mask.to(x_new.device)",
+    ),
+    "append to one head and sequence": (
+        lambda p: build(p).new_cache(3, 5).append(*torch.randn(2, 1, 1, 4, 7)),
+        ValueError,
+        "k_new has shape (1, 1, 4, 7), but this cache needs (3, 3, 4, 7)",
+    ),
+    "append fewer values than keys": (
+        lambda p: (
+            build(p)
+            .new_cache(3, 5)
+            .append(torch.randn(3, 3, 4, 7), torch.randn(3, 3, 1, 7))
+        ),
+        ValueError,
+        "v_new has shape (3, 3, 1, 7), but this cache needs (3, 3, 4, 7)",
     ),
     "cache overflow": (
         lambda p: decode(p, (3, 2, 21), cache=full_cache(p)),
@@ -410,6 +512,13 @@ ERRORS = {
         ValueError,
         "masks of shapes (5, 5), (2, 1, 1, 7) do not broadcast together; each axis "
         "must agree or be 1",
+    ),
+    "combine devices": (
+        lambda p: p.masks.combine(
+            p.masks.causal(5), bools(5, 5), meta(5, 5, dtype=torch.bool)
+        ),
+        ValueError,
+        "masks are on cpu and meta; move them to one device",
     ),
     "combine a float": (
         lambda p: p.masks.combine(torch.zeros(5, 5)),

@@ -58,6 +58,18 @@ def test_contributions_in_training_are_those_of_the_output():
     torch.testing.assert_close(total, trace.output, atol=1e-6, rtol=0)
 
 
+def test_contributions_of_a_trace_made_under_autocast(module):
+    x = torch.randn(2, 5, 19)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        trace = module.trace(x)
+        inside = heads.contributions(module, trace)
+    outside = heads.contributions(module, trace)
+    exact = heads.contributions(module, module.trace(x))
+    for found in (inside, outside):
+        assert found.dtype == torch.bfloat16
+        torch.testing.assert_close(found.float(), exact, atol=0.02, rtol=0)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_contributions_in_half_precision(module, dtype):
     module = module.to(dtype)

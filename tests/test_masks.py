@@ -48,8 +48,9 @@ def test_padding_by_hand(as_type):
     assert mask[:, 0, 0].int().tolist() == [[1, 1, 0], [0, 0, 0], [1, 1, 1]]
 
 
-def test_padding_of_no_sequence():
-    assert masks.padding(torch.tensor([], dtype=torch.long), 5).shape == (0, 1, 1, 5)
+@pytest.mark.parametrize("lengths", [[], (), torch.tensor([], dtype=torch.long)])
+def test_padding_of_no_sequence(lengths):
+    assert masks.padding(lengths, 5).shape == (0, 1, 1, 5)
 
 
 @given(size, st.integers(1, 9))
@@ -82,6 +83,13 @@ def test_combine_is_and():
     for b, head, i, j in [(0, 0, 0, 0), (1, 6, 4, 2), (2, 3, 3, 4)]:
         separate = j <= i, padding[b, 0, 0, j], per_head[0, head, i, j]
         assert all_three[b, head, i, j] == all(separate)
+
+
+def test_combine_stays_on_the_device_of_its_tensors():
+    padding = torch.ones(2, 1, 1, 5, dtype=torch.bool, device="meta")
+    both = masks.combine(masks.causal(5), padding, masks.causal(5))
+    assert both.device.type == "meta"
+    assert both.shape == (2, 1, 5, 5)
 
 
 def test_combine_spells_out_a_single_mask():

@@ -114,6 +114,15 @@ def test_without_the_package_random_weights_stand_in(monkeypatch, capsys):
     assert encoding.traces[5].weights.shape == (1, 12, 8, 8)
 
 
+def test_a_state_dict_brings_weights_without_a_tokenizer(encoder):
+    model = models.MiniLM()
+    model.load_state_dict(encoder.state_dict())
+    assert torch.equal(model.word.weight, encoder.word.weight)
+    assert encoder.pretrained
+    assert not model.pretrained
+    assert model.tokenize("Tokenizers") != encoder.tokenize("Tokenizers")
+
+
 @pytest.mark.parametrize(
     ("sentences", "error", "message"),
     [

@@ -206,6 +206,15 @@ def test_split_and_merge_are_inverse_and_follow_one_number():
     assert torch.equal(MultiHeadAttention.merge_heads(split), x)
 
 
+@pytest.mark.parametrize("lead", [(), (2,), (2, 3)], ids=str)
+def test_split_and_merge_leave_leading_axes_alone(plain, lead):
+    x = torch.randn(*lead, N_Q, 21)
+    split = plain.MultiHeadAttention.split_heads(x, 3)
+    assert split.shape == (*lead, 3, N_Q, 7)
+    assert torch.equal(split[..., 2, 4, 5], x[..., 4, 2 * 7 + 5])
+    assert torch.equal(plain.MultiHeadAttention.merge_heads(split), x)
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_parameters_have_the_documented_shapes(bias):
     module = MultiHeadAttention(
@@ -234,6 +243,8 @@ def test_defaults_and_print():
     )
     sizes = "d_model=21, num_heads=3, d_k=7, d_v=7, num_kv_heads=3"
     assert str(module).startswith(f"MultiHeadAttention(\n  {sizes}\n")
+    module = MultiHeadAttention(21, 3, d_context=17, dropout=0.1)
+    assert f"  {sizes}, d_context=17, dropout=0.1\n" in str(module)
 
 
 @st.composite

@@ -31,7 +31,7 @@ SABOTAGES = {
         "scores.masked_fill(mask & attends_somewhere,",
     ),
     "merge without transpose": Sabotage(
-        "return x.transpose(1, 2).flatten(2)",
+        "return x.transpose(-3, -2).flatten(-2)",
         "return x.reshape(x.shape[0], x.shape[2], -1)",
     ),
     "softmax over queries": Sabotage(

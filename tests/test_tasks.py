@@ -74,6 +74,22 @@ def test_encoding_by_hand():
     assert torch.equal(x, torch.tensor([expected], dtype=torch.float32))
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32])
+def test_any_integers_are_encoded(dtype):
+    tokens, pointers = torch.tensor([[2, 0, 1]]), torch.tensor([[1, 0]])
+    expected = encode_lookups(tokens, pointers, symbols=3)
+    found = encode_lookups(tokens.to(dtype), pointers.to(dtype), symbols=3)
+    assert torch.equal(found, expected)
+    assert found.dtype == torch.float32
+
+
+def test_an_encoding_stays_on_the_device_of_its_tokens():
+    tokens, pointers = torch.tensor([[2, 0, 1]]), torch.tensor([[1, 0]])
+    with torch.device("meta"):  # where tensors are made that name no device
+        x = encode_lookups(tokens, pointers, symbols=3)
+    assert x.device.type == "cpu"
+
+
 def test_the_default_input_is_64_wide():
     batch = two_lookups(3, generator=torch.Generator().manual_seed(0))
     assert batch.x.shape == (3, 17, 64)

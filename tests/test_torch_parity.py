@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from mha_teach import MultiHeadAttention, masks
 from reference import assert_same_gradients, assert_same_values, gradients
@@ -158,6 +159,41 @@ def test_a_copy_shares_no_memory():
     assert theirs.out_proj.weight.any()
 
 
+@pytest.mark.parametrize("name", ["weight", "bias"])
+def test_parametrized_modules_are_copied_as_they_compute(name):
+    theirs = theirs_with(batch_first=True)
+    halved = Halved()
+    parametrize.register_parametrization(theirs, f"in_proj_{name}", halved)
+    parametrize.register_parametrization(theirs.out_proj, name, halved)
+    ours = MultiHeadAttention.from_torch(theirs)
+    x = torch.randn(BATCH, N_Q, D_MODEL)
+    assert_same_values(ours(x), theirs(x, x, x)[0])
+    for proj in (ours.q_proj, ours.out_proj):
+        parametrize.register_parametrization(proj, name, halved)
+    assert_same_values(ours.to_torch()(x, x, x)[0], ours(x))
+
+
+class Halved(nn.Module):
+    def forward(self, parameter):
+        return parameter / 2
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_the_quantizable_subclass_is_refused():
+    # It keeps q, k and v in linear layers of their own, besides an unused in_proj.
+    theirs = torch.ao.nn.quantizable.MultiheadAttention(D_MODEL, HEADS)
+    with pytest.raises(TypeError, match=r"quantizable.*MultiheadAttention is a sub"):
+        MultiHeadAttention.from_torch(theirs)
+
+
+def test_requires_grad_is_not_copied():
+    frozen = theirs_with().requires_grad_(False)
+    ours = MultiHeadAttention.from_torch(frozen)
+    back = ours.requires_grad_(False).to_torch()
+    for copy in (MultiHeadAttention.from_torch(frozen), back):
+        assert all(p.requires_grad for p in copy.parameters())
+
+
 def test_equals_the_native_kernel_of_eval_mode():
     theirs = theirs_with(batch_first=True).eval()
     ours = MultiHeadAttention.from_torch(theirs)
@@ -174,6 +210,28 @@ def test_unbatched():
     x, context = torch.randn(N_Q, D_MODEL), torch.randn(N_K, D_MODEL)
     expected, _ = theirs(x, context, context)
     assert_same_values(ours(x, context), expected)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "names"),
+    [
+        ({"d_k": 30}, ["q_proj", "k_proj", "v_proj", "out_proj"]),
+        ({"num_kv_heads": 1}, ["k_proj", "v_proj"]),
+        ({"d_context": 120}, ["k_proj", "v_proj"]),
+    ],
+    ids=str,
+)
+def test_other_sizes_have_another_law(sizes, names):
+    # A bound of their own widths: √(3 / (fan in + fan out)), and 1/√(h·d_v).
+    module = MultiHeadAttention(60, 6, **sizes)
+    for name in names:
+        weight = getattr(module, name).weight
+        bound = (3 / sum(weight.shape)) ** 0.5
+        if name == "out_proj":
+            bound = weight.shape[1] ** -0.5
+        assert 0.97 * bound < weight.abs().max() <= bound
+        equal_sizes = (1.5 if name != "out_proj" else 1) ** 0.5 * 60**-0.5
+        assert abs(bound / equal_sizes - 1) > 0.05
 
 
 @pytest.mark.parametrize("d_model", [60, 240])

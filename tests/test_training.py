@@ -115,25 +115,46 @@ def test_equal_seeds_give_equal_runs():
     assert losses != trained(seed=4)[0]
 
 
-def test_the_learning_rate_climbs_for_a_tenth_and_falls():
-    rates = []
+def steps_taken(steps):
+    """Train, and return the learning rate and the first momentum of each step."""
+    groups = []
     hook = register_optimizer_step_post_hook(
-        lambda optimizer, *_: rates.append(optimizer.param_groups[0]["lr"])
+        lambda optimizer, *_: groups.append(dict(optimizer.param_groups[0]))
     )
     try:
         train(
             small_model(),
             lookup_loss,
-            steps=50,
+            steps=steps,
             generator=torch.Generator(),
             learning_rate=0.03,
         )
     finally:
         hook.remove()
+    return [g["lr"] for g in groups], [g["betas"][0] for g in groups]
+
+
+def test_the_learning_rate_climbs_for_a_tenth_and_falls():
+    rates, momenta = steps_taken(50)
     assert max(rates) == pytest.approx(0.03)
     assert rates.index(max(rates)) == 4
     assert rates == sorted(rates[:5]) + sorted(rates[5:], reverse=True)
     assert rates[-1] < 0.03 / 1000
+    turns = [momenta[0], min(momenta), momenta[-1]]
+    assert turns == pytest.approx([0.95, 0.85, 0.95])
+    assert momenta.index(min(momenta)) == 4
+
+
+@pytest.mark.parametrize("steps", range(1, 21))
+def test_short_runs_climb_and_fall_too(steps):
+    rates, _ = steps_taken(steps)
+    assert len(rates) == steps
+    assert rates[0] == pytest.approx(0.03 / 25)
+    if steps > 1:
+        assert rates[1] == max(rates) == pytest.approx(0.03)
+    if steps > 2:
+        assert rates[1:] == sorted(rates[1:], reverse=True)
+        assert rates[-1] < 0.03 / 1000
 
 
 def test_an_interrupt_keeps_what_was_reached():

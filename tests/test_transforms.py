@@ -8,7 +8,7 @@ from torch import nn
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import functional_call, grad, vmap
 
-from mha_teach import MultiHeadAttention, masks
+from mha_teach import MultiHeadAttention, masks, scaled_dot_product_attention
 
 SIZES = {
     "equal": {},
@@ -36,6 +36,8 @@ class Causal(nn.Module):
         return self.attention(x, mask=mask)
 
 
+# The first forward-mode derivative has PyTorch compile its formulas with torch.jit.
+compiled_formulas = pytest.mark.filterwarnings("ignore:.*torch.jit.script. is deprec")
 # PyTorch runs the fused kernel once per sample and says so.
 one_by_one = pytest.mark.filterwarnings("ignore:There is a performance drop")
 each_path = pytest.mark.parametrize("attend", ["forward", "trace"])
@@ -81,6 +83,48 @@ def test_export_with_dynamic_batch_and_length(plain, attend, sizes):
     for shape in [(2, 5, 21), (3, 11, 21), (1, 2, 21)]:
         x = torch.randn(shape)
         torch.testing.assert_close(program.module()(x), model(x), atol=1e-6, rtol=0)
+
+
+class Masked(nn.Module):
+    """A model that is handed a mask and adds its own."""
+
+    def __init__(self, package):
+        super().__init__()
+        self.attention = build(package.MultiHeadAttention).eval()
+        self.masks = package.masks
+
+    def forward(self, x, mask):
+        both = self.masks.combine(self.masks.causal(x.shape[1]), mask)
+        return self.attention(x, mask=both)
+
+
+def test_a_mask_made_outside_the_model(plain):
+    model, x = Masked(plain), torch.randn(2, 5, 21)
+    mask = plain.masks.padding([3, 5], 5)
+    torch.compiler.reset()
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    exported = torch.export.export(model, (x, mask)).module()
+    for found in (compiled(x, mask), exported(x, mask)):
+        torch.testing.assert_close(found, model(x, mask), atol=1e-6, rtol=0)
+
+
+def test_a_named_mask_is_no_input_of_an_exported_model(plain):
+    module, x = build(plain.MultiHeadAttention).eval(), torch.randn(2, 5, 21)
+    causal = plain.masks.causal(5)
+    with pytest.raises(ValueError, match="Unsupported input type .*Causal"):
+        torch.export.export(module, (x,), {"mask": causal})
+    program = torch.export.export(module, (x,), {"mask": causal.tensor()})
+    found = program.module()(x, mask=causal.tensor())
+    torch.testing.assert_close(found, module(x, mask=causal), atol=1e-6, rtol=0)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_quantised_projections(plain):
+    # Their weight is a method, so there is no dtype to compare with.
+    module, x = build(plain.MultiHeadAttention).eval(), torch.randn(2, 5, 21)
+    quantised = torch.ao.quantization.quantize_dynamic(module, {nn.Linear})
+    for found in (quantised(x), quantised.trace(x).output):
+        torch.testing.assert_close(found, module(x), atol=0.05, rtol=0)
 
 
 @one_by_one
@@ -144,6 +188,22 @@ def test_autocast(sizes):
     assert x.grad.isfinite().all()
 
 
+def test_autocast_leaves_the_free_function_alone():
+    q, k, v = torch.randn(2, 5, 7), torch.randn(2, 31, 7), torch.randn(2, 31, 13)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = scaled_dot_product_attention(q, k, v)
+    expected = scaled_dot_product_attention(q, k, v)
+    assert torch.equal(found.weights, expected.weights)
+    assert torch.equal(found.output, expected.output)
+
+
+def test_autocast_converts_what_the_module_is_given():
+    module, x = build(), torch.randn(2, 5, 21)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = module(x.bfloat16())
+    torch.testing.assert_close(found.float(), module(x), atol=0.05, rtol=0)
+
+
 @pytest.mark.parametrize("sizes", [{}, {"num_kv_heads": 1, "d_v": 5}], ids=str)
 @pytest.mark.parametrize("masked", ["no mask", "causal", "a row empty"])
 class TestDerivatives:
@@ -165,9 +225,27 @@ class TestDerivatives:
         module, x, mask = problem
         assert gradcheck(lambda x: module.trace(x, mask=mask), x)
 
+    @compiled_formulas
+    def test_forward_mode_of_trace(self, problem):
+        module, x, mask = problem
+        assert gradcheck(
+            lambda x: module.trace(x, mask=mask).output, x, check_forward_ad=True
+        )
+
     def test_second_of_trace(self, problem):
         module, x, mask = problem
         assert gradgradcheck(lambda x: module.trace(x, mask=mask).output, x)
+
+
+@compiled_formulas
+def test_the_fused_kernel_has_a_first_derivative_in_reverse_only():
+    # The docstring of forward sends whoever needs another to trace.
+    module, x = build(), torch.randn(2, 5, 21, requires_grad=True)
+    (first,) = torch.autograd.grad(module(x).square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="is not implemented"):
+        torch.autograd.grad(first.sum(), x)
+    with pytest.raises(NotImplementedError, match="forward AD"):
+        torch.func.jvp(module, (x.detach(),), (torch.ones_like(x),))
 
 
 def test_deterministic_mode():

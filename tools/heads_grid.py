@@ -187,8 +187,9 @@ both right once in {len(SYMBOLS) ** 2} times; one look-up and a guess, once in \
 The model is one layer of attention, in which the last token asks, and a linear
 readout: no residual connection, no MLP (`mha_teach.training.LookupModel`). d_model is
 {D_MODEL} and d_v is {D_V} throughout; h and d_k vary. Each run takes {STEPS} batches of
-{BATCH_SIZE} new questions, with Adam and a one-cycle learning rate up to 0.006. The
-seed fixes the first weights and the batches.
+{BATCH_SIZE} new questions, with Adam and a one-cycle learning rate up to 0.006; the
+first momentum goes from 0.95 to 0.85 and back. The seed fixes the first weights and the
+batches.
 
 ## Both look-ups right
 
