@@ -54,20 +54,26 @@ def page(clone, browser, tmp_path_factory):
         reader.close()
 
 
+CODE_CELLS = [
+    each
+    for each in nbformat.read(ROOT / "chapters" / CHAPTER, as_version=4).cells
+    if each.cell_type == "code"
+]
+
+
 def explorer(page, source: str):
     """The cell whose code starts with some text."""
-    code = page.locator(".jp-Notebook .jp-CodeCell")
-    for at in range(code.count()):
-        if code.nth(at).locator(".cm-content").inner_text().startswith(source):
-            return code.nth(at)
-    raise AssertionError(f"no cell starts with {source!r}")
+    at = next(i for i, each in enumerate(CODE_CELLS) if each.source.startswith(source))
+    return page.locator(".jp-Notebook .jp-CodeCell").nth(at)
 
 
-def test_every_cell_runs(page):
-    cells = nbformat.read(ROOT / "chapters" / CHAPTER, as_version=4).cells
-    count = sum(each.cell_type == "code" for each in cells)
-    prompts = page.locator(".jp-CodeCell .jp-InputPrompt").all_inner_texts()
-    assert prompts == [f"[{number}]:" for number in range(1, count + 1)]
+def test_every_cell_runs_and_guards_are_folded(page):
+    expected = [
+        "" if "guard" in each.metadata.get("tags", []) else f"[{number}]:"
+        for number, each in enumerate(CODE_CELLS, start=1)
+    ]
+    prompts = page.locator(".jp-CodeCell .jp-InputPrompt:visible").all_inner_texts()
+    assert prompts == expected
     assert (
         page.locator('[data-mime-type="application/vnd.jupyter.stderr"]').count() == 0
     )
