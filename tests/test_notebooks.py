@@ -141,6 +141,10 @@ def output(**data):
         (output(**{"image/png": "iVBOR"}), "use plots.show"),
         (output(**{"text/plain": "see /home/reader/x.py"}), "path: /home/reader/x.py"),
         (output(**{"text/plain": "see C:\\Users\\reader"}), r"path: C:\\"),
+        (output(**{"text/plain": "see C:/Users/reader"}), "path: C:/Users/reader"),
+        (output(**{"text/plain": "see /opt/reader"}), "path: /opt/reader"),
+        (output(**{"text/plain": "see /mnt/reader"}), "path: /mnt/reader"),
+        (output(**{"text/plain": "see file:///srv/x"}), "path: file:///srv/x"),
     ],
 )
 def test_unfit_outputs_are_named(bad, complaint):
@@ -171,3 +175,57 @@ def test_clean_drops_what_needs_a_kernel():
     assert set(notebook.cells[0].outputs[0].data) == {"text/html"}
     assert "widgets" not in notebook.metadata
     assert "execution" not in notebook.cells[0].metadata
+
+
+def chapter(folder, code):
+    """Write a source with one cell of this code."""
+    path = folder / "01_small.py"
+    path.write_text(f"# %%\n{code}\n", "utf-8")
+    return path
+
+
+def test_a_notebook_runs_in_its_folder_and_leaves_progress_alone(tmp_path, monkeypatch):
+    mine = tmp_path / "progress.json"
+    monkeypatch.setenv("MHA_TEACH_PROGRESS", str(mine))
+    folder = tmp_path / "chapters"
+    folder.mkdir()
+    (folder / "data.txt").write_text("forty-one", "utf-8")
+    source = chapter(
+        folder,
+        "import os\n"
+        "from pathlib import Path\n"
+        "Path(os.environ['MHA_TEACH_PROGRESS']).write_text('solved')\n"
+        "print(Path('data.txt').read_text())",
+    )
+    twin = nbformat.read(notebooks.write(source), as_version=4)
+    assert twin.cells[0].outputs[0].text == "forty-one\n"
+    assert not mine.exists()
+
+
+def test_a_raising_cell_is_named_in_one_line(tmp_path, monkeypatch):
+    source = chapter(tmp_path, "[][2]")
+    monkeypatch.setattr(notebooks, "sources", lambda prefix: [source])
+    with pytest.raises(SystemExit) as stopped:
+        notebooks.main([])
+    assert stopped.value.code == (
+        "01_small.py: cell ch-01-small-00 raised IndexError: list index out of range"
+    )
+
+
+def test_a_cell_that_ends_the_kernel_is_named(tmp_path):
+    source = chapter(tmp_path, "import os\nos._exit(1)")
+    named = r"^01_small\.py: cell ch-01-small-00 did not end: "
+    with pytest.raises(notebooks.NotebookError, match=named):
+        notebooks.write(source)
+
+
+def test_a_cell_that_writes_into_the_folder_is_refused(tmp_path):
+    source = chapter(tmp_path, "_ = open('stray.txt', 'w').write('x')")
+    with pytest.raises(notebooks.NotebookError, match=r"\nstray\.txt was written"):
+        notebooks.write(source)
+    assert not source.with_suffix(".ipynb").exists()
+
+
+def test_a_start_that_no_chapter_has_is_named():
+    with pytest.raises(SystemExit, match=r"no chapter starts with '\*'"):
+        notebooks.main(["*"])

@@ -3,11 +3,13 @@
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from conftest import ROOT, copy_theme
+from tools import site
 
 pytestmark = pytest.mark.site
 
@@ -87,10 +89,70 @@ FOUND_IN_WHAT_WAS_WRITTEN = {
     "picture": ('<img src="https://example.org/x.png" alt="x">', "from another host"),
     "script": ('<script src="//example.org/x.js"></script>', "from another host"),
     "style": ('<p style="background:url(https://example.org/x)">x</p>', "another host"),
+    "import": (
+        '<script type="module">import "https://example.org/x.js"</script>',
+        r"loads https://example\.org/x\.js from another host",
+    ),
+    "fetch": (
+        "<script>fetch('https://example.org/x')</script>",
+        r"loads https://example\.org/x from another host",
+    ),
+    "event": (
+        """<p onclick="fetch('//example.org/x')">x</p>""",
+        r"loads //example\.org/x from another host",
+    ),
+    "svg-image": (
+        '<svg><image href="https://example.org/x.png"/></svg>',
+        r"loads https://example\.org/x\.png from another host",
+    ),
+    "video": (
+        '<video src="https://example.org/x.mp4"></video>',
+        r"loads https://example\.org/x\.mp4 from another host",
+    ),
+    "poster": (
+        '<video poster="https://example.org/x.png"></video>',
+        r"loads https://example\.org/x\.png from another host",
+    ),
+    "audio": (
+        '<audio><source src="https://example.org/x.ogg"></audio>',
+        r"loads https://example\.org/x\.ogg from another host",
+    ),
+    "embed": (
+        '<embed src="https://example.org/x.pdf">',
+        r"loads https://example\.org/x\.pdf from another host",
+    ),
+    "object": (
+        '<object data="https://example.org/x.pdf"></object>',
+        r"loads https://example\.org/x\.pdf from another host",
+    ),
+    "srcset": (
+        '<img src="data:,x" srcset="data:,x 1x, https://example.org/x.png 2x" alt="">',
+        r"loads https://example\.org/x\.png from another host",
+    ),
+    "srcdoc": (
+        """<iframe srcdoc="<img src='https://example.org/x.png'>"></iframe>""",
+        r"loads https://example\.org/x\.png from another host",
+    ),
+    "css-import": (
+        "<style>@import 'https://example.org/x.css';</style>",
+        r"loads https://example\.org/x\.css from another host",
+    ),
+    "css-quoted": (
+        '<p style="background:url(&quot;https://example.org/x&quot;)">x</p>',
+        r"loads https://example\.org/x from another host",
+    ),
     "alt": ('<img src="data:image/png;base64,AA==">', "1 images without alt text"),
     "id": ('<p id="main">twice</p>', "the id 'main' is used 2 times"),
     "raw-link": ('<a href="gone.html">x</a>', r"links to gone\.html, which does"),
     "raw-anchor": ('<a href="#gone">x</a>', "links to #gone, but there is no"),
+    "raw-outside": (
+        '<a href="../../../myst.yml">x</a>',
+        r"links to \.\./\.\./\.\./myst\.yml, which does not exist",
+    ),
+    "windows-path": ("<p>C:/Users/ada/x.py</p>", "this machine: C:/Users/ada"),
+    "file-path": ("<p>file:///home/ada</p>", "this machine: file:///home/ada"),
+    "mount-path": ("<p>/mnt/book/x.py</p>", "this machine: /mnt/book"),
+    "opt-path": ("<p>/opt/book/x.py</p>", "this machine: /opt/book"),
     "path": ("<p>/home/ada/book/x.py</p>", "names a path of this machine: /home/ada"),
     "weight": (f"<p>{'x' * 1_500_000}</p>", r"1,5\d\d,\d\d\d bytes with its assets"),
 }
@@ -154,6 +216,67 @@ def test_a_mistake_in_what_was_written_stops_the_site(said_of_what_was_written, 
 )
 def test_sound_pages_are_not_complained_about(said, request):
     assert not re.search(r"(?m)^(index|second)\b", request.getfixturevalue(said))
+
+
+SOUND_HTML = """<main id="main"><p>Words about /optional/x and a/mnt/x.</p>
+<a href="https://example.org">a link is followed, not loaded</a>
+<svg><use href="#main"/><a xlink:href="https://example.org"></a></svg>
+<img src="data:image/png;base64,AA==" alt="" srcset="data:image/png;base64,AA== 2x">
+<script>document.createElementNS("http://www.w3.org/2000/svg", "g") // a comment
+</script></main>"""
+
+
+def written(folder, **files):
+    """Return what the check says about a site of these files."""
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    return site.check(folder, [], Path("/nowhere/at/all"))
+
+
+def test_links_namespaces_and_data_are_not_loads(tmp_path):
+    assert written(tmp_path, **{"index.html": SOUND_HTML}) == []
+
+
+def test_headings_scripts_and_menus_are_not_text(tmp_path):
+    html = "<main><h1>A</h1><nav>b</nav><script>c</script><style>d</style></main>"
+    found = written(tmp_path, **{"index.html": html})
+    assert found == ["index.html: the page is empty"]
+
+
+def failed_notebook(**metadata):
+    """The text of a notebook whose one cell raised."""
+    text = json.loads(notebook("cell-3", ""))
+    [cell] = text["cells"]
+    error = {"output_type": "error", "ename": "KeyError", "evalue": "", "traceback": []}
+    cell |= {"outputs": [error], "metadata": metadata}
+    return json.dumps(text)
+
+
+def test_a_failed_cell_is_named(tmp_path, site_tool):
+    book = write_book(tmp_path, SOUND | {"failed.ipynb": failed_notebook()})
+    found = r"(?m)^files/failed\.ipynb: the cell cell-3 raised KeyError; mend it"
+    with pytest.raises(site_tool.SiteError, match=found):
+        site_tool.build(book)
+
+
+def test_an_error_may_be_the_lesson(tmp_path):
+    lesson = failed_notebook(tags=["raises-exception"])
+    assert written(tmp_path, **{"lesson.ipynb": lesson}) == []
+
+
+def test_a_site_with_a_fault_is_not_left_standing(book, site_tool):
+    site_tool.build(book)
+    (book / "second.md").write_text(f"{SOUND['second.md']}\n/home/ada/x\n", "utf-8")
+    with pytest.raises(site_tool.SiteError, match="this machine: /home/ada"):
+        site_tool.build(book)
+    assert not (book / "_build" / "html").exists()
+
+
+def test_a_build_that_fails_without_a_mark_is_reported(book, site_tool, monkeypatch):
+    failed = subprocess.CompletedProcess([], 3, stdout="the disk is full")
+    monkeypatch.setattr(subprocess, "run", lambda *args, **options: failed)
+    with pytest.raises(site_tool.SiteError, match="failed:\nthe disk is full"):
+        site_tool.run_myst(book)
 
 
 def test_a_page_that_the_contents_name_must_exist(book, site_tool):

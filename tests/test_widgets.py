@@ -1,13 +1,16 @@
 """Explorers: what stands in the output, what they say, what they refuse."""
 
 import base64
+import importlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from functools import reduce
 from html.parser import HTMLParser
+from operator import getitem
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -39,6 +42,12 @@ def attention_map(**choices) -> AttentionMap:
 @pytest.fixture(params=[heads, attention_map])
 def explorer(request):
     return request.param()
+
+
+@pytest.fixture
+def users(plain):
+    """``mha_teach.widgets`` as users import it, without assertions on annotations."""
+    return importlib.import_module("mha_teach.widgets")
 
 
 class Page(HTMLParser):
@@ -149,6 +158,11 @@ def python(code: str, **environment: str) -> str:
     ).stdout
 
 
+def test_same_bytes_whatever_the_order_of_the_grid():
+    grid = dict(reversed(GRID.items()))
+    assert html_of(Heads(grid, d_k=13)) == html_of(heads())
+
+
 def test_key_follows_the_module_not_the_data():
     keys = {
         Page(html_of(heads(num_heads=h))).first["figure"]["data-mha"] for h in (1, 2)
@@ -219,6 +233,65 @@ def test_inlined_script_parses_as_a_module(explorer, node, tmp_path):
     file.write_text(script.removesuffix("</script>"), encoding="utf-8")
     run = subprocess.run([node, "--check", file], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+def test_a_figure_starts_once(node):
+    # Two outputs of one module on a page: the second script finds both figures.
+    figure = '{ dataset: {}, querySelector: () => ({ textContent: "{}" }), '
+    figure += "querySelectorAll: () => [] }"
+    script = (
+        f"const figure = {figure};\nconst document = "
+        "{ querySelectorAll: () => [figure] };\nlet started = 0;\n"
+        "const render = () => { started += 1; };\n"
+        f"{{ {_host._START} }}\n{{ {_host._START} }}\n"
+        "console.log(figure.dataset.state, started);"
+    )
+    run = subprocess.run([node, "-e", script], capture_output=True, text=True)
+    assert run.stdout == "live 1\n", run.stderr
+
+
+# ---- choices
+
+
+@pytest.mark.parametrize("as_whole", [np.int64, np.int32, np.array, torch.tensor])
+def test_whole_numbers_of_any_library_are_choices(as_whole):
+    few = {"num_heads": 2, "d_k": 13, "selected_head": 1, "selected_key": 6}
+    same = heads(**{name: as_whole(value) for name, value in few.items()})
+    assert html_of(same) == html_of(heads(**few))
+    few = {"layer": 2, "head": 1, "selected_query": 3}
+    same = attention_map(**{name: as_whole(value) for name, value in few.items()})
+    assert html_of(same) == html_of(attention_map(**few))
+    assert same.live().selected_query == 3
+
+
+def test_a_truth_value_of_numpy_is_a_choice():
+    same = attention_map(hide_special=np.True_)
+    assert html_of(same) == html_of(attention_map(hide_special=True))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        ("Heads", "num_heads", True),
+        ("Heads", "d_k", "13"),
+        ("Heads", "selected_key", 1.0),
+        ("AttentionMap", "layer", None),
+        ("AttentionMap", "head", False),
+        ("AttentionMap", "selected_query", np.True_),
+    ],
+)
+def test_a_choice_is_a_whole_number(users, kind, name, value):
+    data = {"Heads": (GRID,), "AttentionMap": (np.eye(2), ["a", "b"])}[kind]
+    message = f"{name} must be an int, got {value!r}; pass a whole number"
+    with pytest.raises(TypeError, match=re.escape(message)):
+        getattr(users, kind)(*data, **{name: value})
+
+
+@pytest.mark.parametrize("value", [1, "no", None])
+def test_hide_special_is_a_truth_value(users, value):
+    message = rf"hide_special must be a bool, got {value!r}; pass True or False"
+    with pytest.raises(TypeError, match=message):
+        users.AttentionMap(np.eye(2), ["a", "b"], hide_special=value)
 
 
 # ---- Heads
@@ -292,6 +365,66 @@ def test_heads_refuses_another_mapping():
         ValueError, match=r"grid has no example, task; pass the content of"
     ):
         Heads({"cells": {}})
+
+
+@pytest.mark.parametrize("grid", [None, ["task", "example", "cells"], 3])
+def test_heads_refuses_what_is_no_mapping(users, grid):
+    message = f"grid must be a mapping, got {grid!r}; pass the content of"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        users.Heads(grid)
+
+
+NOT_FINITE = [widget_data.half(np.full(26, x)) for x in (np.nan, np.inf)]
+WRONG_FIELDS = [
+    ("task", None, "grid['task'] must be a mapping, got None"),
+    ("task.positions", ..., "grid['task'] has no positions"),
+    ("task.positions", "7", "grid['task']['positions']='7' is not a whole number from"),
+    ("task.d_model", "<img src=x>", "grid['task']['d_model']='<img src=x>' is not a"),
+    ("task.d_v", 0, "grid['task']['d_v']=0 is not a whole number from 1"),
+    ("task.steps", True, "grid['task']['steps']=True is not a whole number from 1"),
+    ("task.symbols", [], "grid['task']['symbols']=[] is not a list of one or more"),
+    ("task.symbols", [1], "grid['task']['symbols']=[1] is not a list of one or more"),
+    ("task.guess", "<b>", "grid['task']['guess']='<b>' is not a number from 0 to 1"),
+    ("example.tokens", [5], "['tokens']=[5] is not a list of 7, each a whole number"),
+    ("example.pointers", [0, 7], "['pointers']=[0, 7] is not a list of 2, each a"),
+    ("example.answer", [0, 11], "['answer']=[0, 11] is not a list of 2, each a whole"),
+    ("cells", {}, "grid['cells'] is empty"),
+    ("cells.h2_dk13", ..., "grid['cells'] has no h2_dk13"),
+    ("cells.h2_dk13", None, "grid['cells']['h2_dk13'] must be a mapping, got None"),
+    ("cells.h2_dk13.q", ..., "grid['cells']['h2_dk13'] has no q"),
+    ("cells.h2_dk13.num_heads", 11, "['h2_dk13'] has num_heads=11 and d_k=13"),
+    ("cells.h2_dk13.d_k", 13.0, "['h2_dk13']['d_k']=13.0 is not a whole number"),
+    ("cells.h2_dk13.accuracy", [0.5, 1.1], "['accuracy']=[0.5, 1.1] is not a list of"),
+    ("cells.h2_dk13.accuracy", [-0.1], "['accuracy']=[-0.1] is not a list of one or"),
+    ("cells.h2_dk13.shown_seed", "<b>", "['shown_seed']='<b>' is not a whole number"),
+    ("cells.h2_dk13.q", "!", "['h2_dk13']['q']='!' is not base64 of 26 finite"),
+    ("cells.h2_dk13.q", "AAA", "['h2_dk13']['q']='AAA' is not base64 of 26 finite"),
+    ("cells.h2_dk13.q", None, "['h2_dk13']['q']=None is not base64 of 26 finite"),
+    *(("cells.h2_dk13.q", x, "is not base64 of 26 finite half-") for x in NOT_FINITE),
+    ("cells.h2_dk13.q", GRID["cells"]["h1_dk13"]["q"], "is not base64 of 26 finite"),
+    ("cells.h2_dk13.k", "AAA=", "['k']='AAA=' is not base64 of 208 finite half-"),
+    ("cells.h2_dk13.v", "AAA=", "['v']='AAA=' is not base64 of 48 finite half-"),
+    ("cells.h2_dk13.probabilities", "", "['probabilities']='' is not base64 of 22"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), WRONG_FIELDS)
+def test_heads_names_the_field_that_is_wrong(path, value, message):
+    grid = json.loads(json.dumps(GRID))
+    *way, last = path.split(".")
+    record = reduce(getitem, way, grid)
+    record[last] = value
+    if value is ...:
+        del record[last]
+    with pytest.raises(ValueError, match=f"{re.escape(message)}.*; pass the content"):
+        Heads(grid, d_k=13)
+
+
+def test_a_letter_that_no_picture_may_hold_gives_way():
+    symbols = [f"{letter}\x1b" for letter in widget_data.SYMBOLS]
+    grid = GRID | {"task": GRID["task"] | {"symbols": symbols}}
+    text = ElementTree.fromstring(Heads(grid, d_k=13).picture())
+    assert "F\ufffd" in [word.text for word in text]
 
 
 def test_shipped_grid_is_within_its_budget():
@@ -423,6 +556,48 @@ def test_labels_that_do_not_fit(n_q, n_k, labels, message):
         AttentionMap(widget_data.weights(n_q, n_k), tokens, key_tokens)
 
 
+@pytest.mark.parametrize("shape", [(12, 16, 64, 64), (12, 16, 61, 31), (3, 13, 64, 61)])
+def test_the_number_of_layers_to_pass_fits(shape):
+    weights, labels = np.zeros(shape), (["a"] * shape[2], ["b"] * shape[3])
+    with pytest.raises(ValueError, match=r"such as weights\[:\d+\]") as caught:
+        AttentionMap(weights, *labels)
+    layers = int(re.search(r"weights\[:(\d+)\]", str(caught.value))[1])
+    AttentionMap(weights[:layers], *labels)
+    with pytest.raises(ValueError, match=r"such as weights"):
+        AttentionMap(weights[: layers + 1], *labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([5, 7], "[0] must be a str, got 5; pass words, such as list(map(str, "),
+        (["a", None], "[1] must be a str, got None; pass words"),
+        (b"ab", "[0] must be a str, got 97; pass words"),
+        (torch.tensor([5, 7]), "[0] must be a str, got tensor(5); pass words"),
+    ],
+)
+@pytest.mark.parametrize("name", ["tokens", "key_tokens"])
+def test_labels_are_words(users, name, labels, message):
+    with pytest.raises(TypeError, match=re.escape(name + message)):
+        users.AttentionMap(np.eye(2), **{"tokens": ["a", "b"]} | {name: labels})
+
+
+def test_no_labels_at_all(users):
+    message = r"tokens must be a list of str, got None; pass 2 labels"
+    with pytest.raises(TypeError, match=message):
+        users.AttentionMap(np.eye(2), None)
+
+
+@pytest.mark.parametrize("name", ["\0", "\x1b", "\x0b", "\ud800", "\ufffe"])
+def test_a_character_that_no_picture_may_hold_gives_way(name):
+    explorer = AttentionMap(np.eye(2), [f"x{name}y", "b"], title=f"why{name}")
+    text = ElementTree.fromstring(explorer.picture().encode())
+    assert "x\ufffdy" in [word.text for word in text]
+    html_of(explorer).encode()
+    assert explorer.sentence().startswith("“x\ufffdy” gives")
+    assert explorer.data()["map"]["title"] == "why\ufffd"
+
+
 @pytest.mark.parametrize("value", [-3.25, 1.5, float("nan"), float("inf")])
 def test_scores_are_not_weights(value):
     weights = widget_data.weights(7, 7)
@@ -508,6 +683,34 @@ def test_live_map_shares_its_choices():
     widget.layer, widget.head, widget.selected_query = 2, 1, 4
     expected = attention_map(layer=2, head=1, selected_query=4, hide_special=True)
     assert widget._repr_mimebundle_()[0]["text/plain"] == expected.sentence()
+
+
+@pytest.mark.parametrize(
+    ("make", "name"), [(heads, "selected_head"), (attention_map, "head")]
+)
+def test_live_refuses_a_truth_value_for_a_number(make, name):
+    widget = make().live()
+    with pytest.raises(TypeError, match=rf"{name} must be an int, got True"):
+        setattr(widget, name, True)
+    assert getattr(widget, name) == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "way_out"),
+    [
+        (heads, "grid", r"Heads\(…\)\.live\(\)"),
+        (attention_map, "map", r"AttentionMap\(…\)\.live\(\)"),
+    ],
+)
+def test_live_keeps_its_data(make, name, way_out):
+    widget = make().live()
+    before = getattr(widget, name)
+    with pytest.raises(
+        ValueError, match=f"{name} cannot be changed; make a new {way_out}"
+    ):
+        setattr(widget, name, {})
+    assert getattr(widget, name) == before
+    widget.set_state({name: json.loads(json.dumps(before))})
 
 
 def test_live_refuses_another_type():

@@ -144,7 +144,7 @@ def test_answers_are_those_recorded(show):
 
 
 def _host_probabilities(cell: str):
-    from mha_teach.widgets.heads import halves
+    from mha_teach.widgets._grid import halves
 
     return halves(GRID["cells"][cell]["probabilities"]).reshape(2, -1)
 

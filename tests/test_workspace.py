@@ -1,7 +1,10 @@
 """The learner's copies: made once, unpaired, and never lost."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -122,21 +125,170 @@ def test_pages_and_figures_follow_the_book_unless_the_learner_changed_them(root)
     assert figure.read_text() == "<svg>new</svg>"
 
 
-@pytest.mark.parametrize("record", [None, "{ half a recor"])
+@pytest.mark.parametrize("record", [None, "{ half a recor", "null", "[]", "5"])
 def test_work_survives_a_lost_or_broken_record(root, record):
     workspace.refresh(root)
     copy, page = root / "my-work/02_scaling.ipynb", root / "my-work/notation.md"
     edit(copy)
+    figure = root / "my-work/figures/heads.svg"
     page.write_text("my notes")
+    figure.write_text("<svg>mine</svg>")
     if record is None:
         (root / "my-work" / ".book.json").unlink()
     else:
         (root / "my-work" / ".book.json").write_text(record)
     write_notebook(root / "chapters" / "02_scaling.ipynb", "three")
     (root / "chapters" / "notation.md").write_text("# Notation, second edition\n")
-    workspace.refresh(root)
+    about_notebook, about_figure, about_page = workspace.refresh(root)
     assert first_cell(copy) == "my own words"
-    assert page.read_text() == "my notes"
+    assert about_notebook.startswith("It is not known whether you changed 02_scaling")
+    assert about_notebook.endswith("mha-teach reset 02")
+    kept = [
+        (root / "my-work" / about.rpartition("yours is kept: ")[2]).read_text()
+        for about in (about_figure, about_page)
+    ]
+    assert kept == ["<svg>mine</svg>", "my notes"]
+    assert page.read_text() == "# Notation, second edition\n"
+    assert workspace.refresh(root) == []
+    (root / "chapters" / "notation.md").write_text("# Notation, third edition\n")
+    write_notebook(root / "chapters" / "02_scaling.ipynb", "four")
+    (message,) = workspace.refresh(root)
+    assert message.startswith("02_scaling.ipynb has changed in the book")
+    assert page.read_text() == "# Notation, third edition\n"
+
+
+def killed_after(root, monkeypatch, copies):
+    """Refresh, and be killed where one more file would be put in its place."""
+    replace, left = os.replace, [copies]
+
+    def put(part, copy):
+        if copy.name != ".book.json":
+            if not left[0]:
+                raise KeyboardInterrupt
+            left[0] -= 1
+        replace(part, copy)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(workspace.os, "replace", put)
+        with pytest.raises(KeyboardInterrupt):
+            workspace.refresh(root)
+
+
+def second_edition(root, text="second"):
+    for path in (root / "chapters").rglob("02_scaling.ipynb"):
+        write_notebook(path, text)
+    (root / "chapters" / "notation.md").write_text(f"# {text}\n")
+    (root / "chapters" / "figures" / "heads.svg").write_text(f"<svg>{text}</svg>")
+
+
+def test_a_killed_first_run_remembers_what_it_copied(root, monkeypatch):
+    killed_after(root, monkeypatch, copies=4)  # all but notation.md
+    second_edition(root)
+    added, *changed = workspace.refresh(root)
+    assert added == "Copied to my-work: figures and pages"
+    names = [message.partition(" has changed in the book")[0] for message in changed]
+    assert names == ["02_scaling.ipynb", "exercises/02_scaling.ipynb"]
+
+
+def test_a_killed_update_freezes_no_page(root, monkeypatch):
+    workspace.refresh(root)
+    second_edition(root)
+    killed_after(root, monkeypatch, copies=1)
+    second_edition(root, "third")
+    workspace.refresh(root)
+    assert (root / "my-work" / "notation.md").read_text() == "# third\n"
+    figure = root / "my-work" / "figures" / "heads.svg"
+    assert figure.read_text() == "<svg>third</svg>"
+
+
+def test_copies_as_the_book_has_them_are_known_without_a_record(root):
+    workspace.refresh(root)
+    (root / "my-work" / ".book.json").unlink()
+    assert workspace.refresh(root) == []
+    second_edition(root)
+    told = workspace.refresh(root)
+    assert ["has changed in the book" in message for message in told] == [True, True]
+    assert (root / "my-work" / "notation.md").read_text() == "# second\n"
+
+
+def test_a_copy_put_in_place_just_before_the_end_is_known(root, monkeypatch):
+    workspace.refresh(root)
+    second_edition(root)
+    with monkeypatch.context() as patch:
+        patch.setattr(workspace, "_remember", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            workspace.refresh(root)
+    workspace.refresh(root)
+    second_edition(root, "third")
+    workspace.refresh(root)
+    figure = root / "my-work" / "figures" / "heads.svg"
+    assert figure.read_text() == "<svg>third</svg>"
+
+
+def main(root):
+    """Run the file, as `book.py lab` does."""
+    (root / "mha_teach").mkdir()
+    script = shutil.copy(workspace.__file__, root / "mha_teach")
+    command = [sys.executable, "-P", script]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_the_file_run_by_itself_copies_and_says_so(root):
+    ended = main(root)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("Copied to my-work: 02_scaling.ipynb, 11_")
+    assert len(ended.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["", "figures", "exercises"])
+def test_a_file_in_the_way_is_named(root, name):
+    path = root / "my-work" / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    ended = main(root)
+    assert ended.returncode == 1
+    (sentence,) = ended.stderr.splitlines()
+    assert sentence.startswith("my-work cannot be written: ")
+    assert str(path) in sentence
+    assert sentence.endswith("then try again")
+
+
+@pytest.mark.parametrize("name", [".book.json", "notation.md.part"])
+def test_a_folder_in_the_way_is_named(root, name):
+    (root / "my-work" / name).mkdir(parents=True)
+    ended = main(root)
+    assert ended.returncode == 1
+    (sentence,) = ended.stderr.splitlines()
+    assert str(root / "my-work" / name) in sentence
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links are for administrators there")
+def test_a_link_to_nowhere_is_named(root):
+    (root / "my-work").symlink_to(root / "gone")
+    ended = main(root)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("my-work cannot be written: ")
+
+
+@pytest.mark.parametrize("name", [".book.json", "02_scaling.ipynb.part"])
+def test_restore_touches_nothing_before_it_can_write(root, name):
+    workspace.refresh(root)
+    copy = root / "my-work" / "02_scaling.ipynb"
+    edit(copy)
+    (root / "my-work" / name).unlink(missing_ok=True)
+    (root / "my-work" / name).mkdir()
+    with pytest.raises(OSError, match=name):
+        workspace.restore(root, "02")
+    assert first_cell(copy) == "my own words"
+
+
+@pytest.mark.parametrize("record", ["null", "[]", "5"])
+def test_restore_makes_do_without_a_good_record(root, record):
+    workspace.refresh(root)
+    (root / "my-work" / ".book.json").write_text(record)
+    edit(root / "my-work" / "02_scaling.ipynb")
+    copy, kept = workspace.restore(root, "02")
+    assert (first_cell(copy), first_cell(kept)) == ("# two", "my own words")
 
 
 def test_restore_takes_the_books_version_and_keeps_the_learners(root):

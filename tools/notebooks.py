@@ -15,6 +15,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,14 +23,20 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 MAX_BYTES = 500_000
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 ABSOLUTE_PATH = re.compile(
-    rf"(?:(?<![\w.:/])/(?:home|root|tmp|Users)/|[A-Z]:\\\\|{re.escape(str(ROOT))})\S{{0,80}}"
+    r"(?:(?<![\w.:/])/(?:home|root|tmp|Users|mnt|opt)/|\bfile:///"
+    rf"|[A-Z]:\\\\|(?<!\w)[A-Za-z]:/Users/|{re.escape(str(ROOT))})\S{{0,80}}"
 )
+
+
+class NotebookError(Exception):
+    """A notebook cannot be written; the message names the file and says why."""
 
 
 def sources(root: Path = ROOT, prefix: str = "") -> list[Path]:
     """Return the .py sources in reading order, chapters before exercises."""
     folders = (root / "chapters", root / "chapters" / "exercises")
-    return [path for folder in folders for path in sorted(folder.glob(f"{prefix}*.py"))]
+    found = [path for folder in folders for path in sorted(folder.glob("*.py"))]
+    return [path for path in found if path.name.startswith(prefix)]
 
 
 def unexecuted(source: Path) -> NotebookNode:
@@ -52,8 +59,15 @@ def cell_id_prefix(source: Path) -> str:
 
 
 def executed(source: Path) -> NotebookNode:
-    """Run a notebook from top to bottom in its folder, in a kernel of its own."""
+    """Run a notebook from top to bottom in its folder, in a kernel of its own.
+
+    Raises
+    ------
+    NotebookError
+        If a cell raises, runs for more than 120 s or ends the kernel.
+    """
     notebook = unexecuted(source)
+    started = []
     client = NotebookClient(
         notebook,
         timeout=120,
@@ -62,10 +76,18 @@ def executed(source: Path) -> NotebookNode:
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(source.parent)}},
+        on_cell_start=lambda cell, cell_index: started.append(cell.id),
     )
     with tempfile.TemporaryDirectory() as scratch:
         progress = str(Path(scratch) / "progress.json")
-        client.execute(env=os.environ | {"MHA_TEACH_PROGRESS": progress})
+        try:
+            client.execute(env=os.environ | {"MHA_TEACH_PROGRESS": progress})
+        except CellExecutionError as error:
+            reason = f"raised {error.ename}: {error.evalue}"
+            raise NotebookError(f"{source.name}: cell {started[-1]} {reason}") from None
+        except (CellTimeoutError, DeadKernelError) as error:
+            reason = f"did not end: {error}"
+            raise NotebookError(f"{source.name}: cell {started[-1]} {reason}") from None
     return clean(notebook)
 
 
@@ -113,18 +135,53 @@ def output_complaints(output: NotebookNode) -> list[str]:
     return found
 
 
+def files(folder: Path) -> dict[Path, int]:
+    """Return when each file in a folder was changed, caches left out."""
+    caches = {"__pycache__", ".ipynb_checkpoints"}
+    return {
+        path: path.stat().st_mtime_ns
+        for path in folder.rglob("*")
+        if path.is_file() and caches.isdisjoint(path.parts)
+    }
+
+
+def write(source: Path) -> Path:
+    """Write the executed twin of a source, if it is fit to be committed.
+
+    Raises
+    ------
+    NotebookError
+        If a cell fails, an output is unfit, or a file in the folder changed meanwhile.
+    """
+    before = files(source.parent)
+    notebook = executed(source)
+    found = complaints(notebook)
+    after = files(source.parent)
+    for path in sorted(before.keys() | after.keys()):
+        if before.get(path) != after.get(path):
+            name = path.relative_to(source.parent).as_posix()
+            found.append(
+                f"{name} was written, changed or removed while the cells ran; "
+                "let them work in a temporary folder"
+            )
+    if found:
+        raise NotebookError("\n".join([f"{source.name}: not written", *found]))
+    target = source.with_suffix(".ipynb")
+    target.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+    return target
+
+
 def main(prefixes: list[str]) -> None:
     if sys.platform == "win32":
         asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
     chosen = [path for prefix in prefixes or [""] for path in sources(prefix=prefix)]
     if not chosen:
-        sys.exit(f"no chapter starts with {' or '.join(prefixes)}")
+        sys.exit(f"no chapter starts with {' or '.join(map(repr, prefixes))}")
     for source in chosen:
-        notebook = executed(source)
-        if found := complaints(notebook):
-            sys.exit("\n".join([f"{source.name}: not written", *found]))
-        target = source.with_suffix(".ipynb")
-        target.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+        try:
+            target = write(source)
+        except NotebookError as error:
+            sys.exit(str(error))
         print(f"wrote {target.relative_to(ROOT)}")
 
 

@@ -17,8 +17,20 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 MAX_PAGE_BYTES = 1_500_000
 MARK = re.compile(r"^\s*(?:⛔|⚠)\ufe0f?\s*(.+)$", re.M)
-CSS_URL = re.compile(r"url\(\s*['\"]?([^'\")]+)")
-HOME_PATH = re.compile(r"(?<![\w.:/])/(?:home|root|Users)/[\w.-]+|[A-Z]:\\Users\\")
+CSS_URL = re.compile(
+    r"""(?:\burl\(|@import\s|image-set\()\s*(?:url\()?['"]?([^'")\s]+)""", re.I
+)
+SRCSET_URL = re.compile(r"(?:^|,)\s*([^\s,]\S*?)(?=,?(?:\s|$))")
+XML_NAMESPACE = r"www\.w3\.org/(?:1998|1999|2000)/"
+SCRIPT_URL = re.compile(
+    rf"""(?:https?|wss?):(?:\\?/){{2}}(?!{XML_NAMESPACE})[^\s'"`)\\<]*"""
+    r"""|(?<=['"`])//[\w-]+\.[^\s'"`)]+"""
+)
+HOME_PATH = re.compile(
+    r"(?<![\w.:/])/(?:home|root|Users|mnt|opt)/[\w.-]+"
+    r"|(?<!\w)[A-Za-z]:[\\/]+Users[\\/]+[\w.-]*"
+    r"|\bfile:///[\w.:%/-]+"
+)
 TEXT_SUFFIXES = {".css", ".html", ".ipynb", ".js", ".json", ".svg", ".txt"}
 
 
@@ -34,13 +46,18 @@ def build(root: Path) -> None:
     SiteError
         If MyST or the theme reports an error or a warning, or if a written page is
         missing, empty or too heavy, links nowhere, loads anything from another host,
-        or names a path of this machine.
+        or names a path of this machine, or if a notebook holds a cell that failed.
+        _build/html is then removed: a site with a fault cannot be published.
     """
     root = root.resolve()
-    run_myst(root)
-    problems = check(root / "_build" / "html", expected_pages(root), root)
-    if problems:
-        raise SiteError("\n".join(problems))
+    site = root / "_build" / "html"
+    try:
+        run_myst(root)
+        if problems := check(site, expected_pages(root), root):
+            raise SiteError("\n".join(problems))
+    except SiteError:
+        shutil.rmtree(site, ignore_errors=True)
+        raise
 
 
 def run_myst(root: Path) -> None:
@@ -85,7 +102,10 @@ def check(site: Path, expected: list[str], root: Path) -> list[str]:
     for path in sorted(site.rglob("*")):
         if path.suffix in TEXT_SUFFIXES:
             name = path.relative_to(site).as_posix()
-            faults += [(name, f) for f in text_faults(path.read_text("utf-8"), root)]
+            text = path.read_text("utf-8")
+            faults += [(name, f) for f in text_faults(text, root)]
+            if path.suffix == ".ipynb":
+                faults += [(name, f) for f in failed_cells(text)]
     return [f"{name}: {fault}" for name, fault in faults]
 
 
@@ -99,6 +119,18 @@ def text_faults(text: str, root: Path) -> list[str]:
     ]
 
 
+def failed_cells(notebook: str) -> list[str]:
+    """Return the cells of a notebook that raised, where none was meant to."""
+    return [
+        f"the cell {cell.get('id', number)} raised {output['ename']}; "
+        "mend it, or tag it raises-exception where the error is the lesson"
+        for number, cell in enumerate(json.loads(notebook)["cells"], start=1)
+        for output in cell.get("outputs", [])
+        if output["output_type"] == "error"
+        and "raises-exception" not in cell["metadata"].get("tags", [])
+    ]
+
+
 def is_foreign(url: str) -> bool:
     """Say whether a browser would ask another host for this address."""
     return bool(urlsplit(url).netloc)
@@ -107,7 +139,8 @@ def is_foreign(url: str) -> bool:
 class Page(HTMLParser):
     """The parts of a written page that can be wrong."""
 
-    LOADS = {"iframe": "src", "img": "src", "link": "href", "script": "src"}
+    LOADS = {"data", "href", "poster", "src", "xlink:href"}
+    LINKS = {"a", "area"}
     NOT_TEXT = {"h1", "nav", "script", "style"}
 
     def __init__(self, path: Path, site: Path):
@@ -117,6 +150,7 @@ class Page(HTMLParser):
         self.ids = Counter()
         self.links = []
         self.loads = set()
+        self.foreign = set()
         self.images_without_alt = 0
         self.words = 0
         self.open_tags = []
@@ -129,10 +163,21 @@ class Page(HTMLParser):
             self.ids[values["id"]] += 1
         if tag == "a" and "href" in values:
             self.links.append(values["href"])
-        loaded = values.get(self.LOADS.get(tag))
-        if loaded and not loaded.startswith("data:"):
-            self.loads.add(loaded)
+        if tag not in self.LINKS:
+            self.add_loads(values)
+        for name, value in values.items():
+            if value and name == "style":
+                self.foreign |= set(filter(is_foreign, CSS_URL.findall(value)))
+            elif value and (name == "srcdoc" or name.startswith("on")):
+                self.foreign |= set(SCRIPT_URL.findall(value))
         self.images_without_alt += tag == "img" and "alt" not in values
+
+    def add_loads(self, values):
+        """Note the addresses that a browser asks for on its own."""
+        urls = [values[name] for name in self.LOADS & values.keys()]
+        for name in {"imagesrcset", "srcset"} & values.keys():
+            urls += SRCSET_URL.findall(values[name] or "")
+        self.loads |= {url for url in urls if url and not url.startswith("data:")}
 
     def handle_endtag(self, tag):
         if tag in self.open_tags:
@@ -140,6 +185,8 @@ class Page(HTMLParser):
                 pass
 
     def handle_data(self, data):
+        if self.open_tags[-1:] == ["script"]:
+            self.foreign |= set(SCRIPT_URL.findall(data))
         if "main" in self.open_tags and self.NOT_TEXT.isdisjoint(self.open_tags):
             self.words += len(data.split())
 
@@ -170,7 +217,7 @@ class Page(HTMLParser):
 
     def bad_loads(self) -> list[str]:
         """Return what the page cannot or must not load, and whether it is too heavy."""
-        foreign = sorted(url for url in self.loads if is_foreign(url))
+        foreign = sorted(self.foreign.union(filter(is_foreign, self.loads)))
         files = [self.resolve(url) for url in sorted(self.loads) if not is_foreign(url)]
         gone = [path.name for path in files if not path.is_file()]
         size = sum(p.stat().st_size for p in {self.path, *files} if p.is_file())

@@ -42,7 +42,7 @@ def check(id: str, answer: Any = None, seed: Seed = None) -> Report:
     ------
     TypeError, ValueError
         If the id is no string, or there is no such exercise. Nothing that the answer
-        does is raised.
+        does is raised, except KeyboardInterrupt.
     """
     exercise = _find(id)
     report = evaluate(exercise, answer, seed)

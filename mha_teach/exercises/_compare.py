@@ -5,6 +5,7 @@ first imported: code that later replaces ``torch.allclose`` changes no verdict.
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from math import isnan, sqrt
 from typing import Any, NamedTuple
 
@@ -12,6 +13,9 @@ import torch
 from torch import Tensor
 
 TOLERANCE = 1e-4  # of the largest expected entry; float32 sums in any order pass
+
+MOST_AXES = 64  # of a shape; what is longer was meant as something else
+MOST_ENTRIES = 1_000_000
 
 _entries = Tensor.tolist
 
@@ -55,11 +59,19 @@ def named_sizes(shape: Sequence[int], axes: str) -> str:
 
 
 def has_nan(value: Any) -> bool:
-    """Return whether a tensor, an array or a number holds a nan."""
+    """Return whether a tensor, an array or a number holds a nan, if not too large."""
     try:
-        return any(map(isnan, _entries(torch.as_tensor(value).detach().flatten())))
+        found = torch.as_tensor(value).detach()
+        if found.numel() > MOST_ENTRIES:
+            return False
+        return any(map(isnan, _entries(found.flatten())))
     except (TypeError, ValueError, RuntimeError):
         return False
+
+
+def is_sparse(value: Any) -> bool:
+    """Return whether a value is a tensor in one of the sparse layouts."""
+    return isinstance(value, Tensor) and "sparse" in str(value.layout)
 
 
 def _shape_difference(
@@ -67,11 +79,13 @@ def _shape_difference(
 ) -> Difference | None:
     names = axes.split()
     wanted = named_sizes(expected, axes) if reveal else f"({', '.join(names)})"
-    if isinstance(got, str):
+    if isinstance(got, str) or isinstance(got, Tensor) and got.numel() > MOST_AXES:
         return Difference(wanted, _kind(got))
     try:
-        found = tuple(int(size) for size in got)
+        found = tuple(int(size) for size in islice(got, MOST_AXES + 1))
     except (TypeError, ValueError, OverflowError, RuntimeError):
+        return Difference(wanted, _kind(got))
+    if len(found) > MOST_AXES:
         return Difference(wanted, _kind(got))
     if found == expected:
         return None
@@ -92,7 +106,6 @@ def _number_difference(
         wanted = _number(_entries(expected)) if reveal else "another number"
     try:
         found = torch.as_tensor(got).detach()
-        a, b = _entries(expected.flatten()), _entries(found.flatten())
     except (TypeError, ValueError, RuntimeError):
         return Difference(wanted, _kind(got))
     if found.shape != expected.shape:
@@ -102,6 +115,10 @@ def _number_difference(
     sort, wanted_sort = _sort(found.dtype), _sort(expected.dtype)
     if sort != wanted_sort:
         return Difference(wanted, f"{sort}, not {wanted_sort}")
+    try:
+        a, b = _entries(expected.flatten()), _entries(found.flatten())
+    except RuntimeError:  # a sparse tensor, or one on the meta device
+        return Difference(wanted, _kind(got))
     margin = TOLERANCE * max((1.0, *map(abs, a))) if expected.is_floating_point() else 0
     off = [i for i in range(len(a)) if not abs(a[i] - b[i]) <= margin]
     if not off:
@@ -170,7 +187,8 @@ def _kind(got: Any) -> str:
     if got is None or got is ...:
         return "nothing yet"
     if isinstance(got, Tensor):
-        return f"a tensor of shape {tuple(got.shape)}"
+        kind = "a sparse tensor" if is_sparse(got) else "a tensor"
+        return f"{kind} of shape {tuple(got.shape)}"
     if isinstance(got, list | tuple):
         return f"a {type(got).__name__} of {len(got)}"
     return f"{got!r:.40}" if isinstance(got, int | float | str) else type(got).__name__

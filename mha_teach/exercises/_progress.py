@@ -17,7 +17,7 @@ def path() -> Path:
     """Return ``MHA_TEACH_PROGRESS`` if set, else a file in the user's data folder."""
     chosen = os.environ.get("MHA_TEACH_PROGRESS")
     if chosen:
-        return Path(chosen)
+        return Path(os.path.expanduser(chosen))
     return platformdirs.user_data_path("mha-teach") / "progress.jsonl"
 
 
@@ -30,16 +30,13 @@ def record(exercise_id: str, share: float) -> None:
 def best() -> dict[str, float]:
     """Return the best share of each exercise tried; set a damaged file aside."""
     try:
-        lines = path().read_text(encoding="utf-8", errors="replace").splitlines()
+        good, is_damaged = _read(path())
     except OSError:
-        lines = []
-    results = [_parsed(line) for line in lines if line.strip()]
-    best = dict(_unkept)
-    for exercise_id, share in filter(None, results):
-        best[exercise_id] = max(share, best.get(exercise_id, 0.0))
-    if None in results:
-        _set_aside(best)
-    return best
+        good, is_damaged = {}, False
+    if is_damaged:
+        _set_aside()
+    tried = {**_unkept, **good}
+    return {id: max(_unkept.get(id, 0.0), good.get(id, 0.0)) for id in tried}
 
 
 def is_kept() -> bool:
@@ -52,11 +49,21 @@ def damaged_files() -> list[Path]:
     return sorted(path().parent.glob(f"{path().stem}.damaged-*"))
 
 
+def _read(file: Path) -> tuple[dict[str, float], bool]:
+    """Return the best share of each exercise, and whether any line is damaged."""
+    lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    results = [_parsed(line) for line in lines if line.strip()]
+    good: dict[str, float] = {}
+    for exercise_id, share in filter(None, results):
+        good[exercise_id] = max(share, good.get(exercise_id, 0.0))
+    return good, None in results
+
+
 def _parsed(line: str) -> tuple[str, float] | None:
     try:
         result = json.loads(line)
         exercise_id, share = result["id"], result["share"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
     if not isinstance(exercise_id, str) or not isinstance(share, int | float):
         return None
@@ -74,16 +81,50 @@ def _append(results: dict[str, float]) -> None:
     ]
     try:
         path().parent.mkdir(parents=True, exist_ok=True)
-        with path().open("ab", buffering=0) as file:
-            file.write("".join(lines).encode())
+        for _ in range(10):  # another notebook may set the file aside meanwhile
+            with path().open("ab", buffering=0) as file:
+                file.write("".join(lines).encode())
+                if _is_at_path(file.fileno()):
+                    return
     except OSError:
         _unkept.update(results)
 
 
-def _set_aside(good: dict[str, float]) -> None:
-    number = len(damaged_files()) + 1
+def _is_at_path(descriptor: int) -> bool:
     try:
-        path().rename(path().with_suffix(f".damaged-{number}"))
-    except OSError:  # another notebook was faster, or the folder is read-only
+        return os.path.samestat(os.fstat(descriptor), path().stat())
+    except FileNotFoundError:
+        return False
+
+
+def _set_aside() -> None:
+    """Rename the damaged file, then begin a new one with its good lines.
+
+    They are read after the renaming, when no notebook can add to them any more.
+    """
+    try:
+        aside = _new_damaged_file()
+    except OSError:  # the folder is read-only
         return
+    try:
+        path().replace(aside)
+    except OSError:  # another notebook was faster
+        aside.unlink()
+        return
+    good, is_damaged = _read(aside)
     _append(good)
+    if not is_damaged:  # another notebook had set the damage aside before
+        aside.unlink()
+
+
+def _new_damaged_file() -> Path:
+    """Create an empty file under the first free number."""
+    number = 1
+    while True:
+        file = path().with_suffix(f".damaged-{number}")
+        try:
+            file.touch(exist_ok=False)
+        except FileExistsError:
+            number += 1
+        else:
+            return file

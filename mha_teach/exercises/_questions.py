@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mha_teach.exercises._compare import has_nan
+from mha_teach.exercises._compare import has_nan, is_sparse
 
 _ERRORS = (
     (
@@ -24,7 +24,7 @@ _ERRORS = (
 )
 
 
-def about_error(error: Exception) -> str:
+def about_error(error: BaseException) -> str:
     """Ask about tensors that do not fit; other errors say enough by themselves."""
     if not isinstance(error, RuntimeError | ValueError | IndexError):
         return ""
@@ -38,6 +38,8 @@ def about_result(result: Any) -> str:
     """Ask about what was returned where one tensor is asked for."""
     if isinstance(result, list | tuple):
         return _about_several(result)
+    if is_sparse(result):
+        return "Your tensor is sparse. Which call makes it dense?"
     if has_nan(result):
         return (
             "nan comes from 0/0, a root of a negative number or a softmax over only "

@@ -1,7 +1,7 @@
 """Try an answer against the properties of its exercise.
 
 Nothing that the learner's code does raises from here: an error in it is an outcome
-like any other.
+like any other. Only KeyboardInterrupt passes through.
 """
 
 import copy
@@ -9,11 +9,13 @@ import functools
 import inspect
 import io
 import linecache
+import random
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,23 +24,46 @@ from mha_teach.exercises._questions import about_error, about_result, about_valu
 from mha_teach.exercises._report import Failure, Outcome, Report
 from mha_teach.exercises.bank import Exercise, Inputs, Property, Seed, call
 
+MAX_DEPTH = 9  # of lists in lists, one of which may contain itself
 PRINTED_LINES = 5
+LINE_LENGTH = 200
 
 
 def evaluate(exercise: Exercise, answer: Any, seed: Seed = None) -> Report:
     """Try every property of an exercise on an answer."""
-    with torch.random.fork_rng(devices=[]):
+    with _settings_kept():
         trial = _Trial(exercise, answer, seed)
-        not_attempted = trial.why_not_attempted()
-        outcomes = () if not_attempted else trial.outcomes()
+        try:
+            not_attempted = trial.why_not_attempted()
+            outcomes = () if not_attempted else trial.outcomes()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            not_attempted, outcomes = "", (_unreadable(error),)
     setting = "" if exercise.wants_function else exercise.setting(seed)
     return Report(exercise.id, exercise.points, outcomes, not_attempted, setting)
+
+
+@contextmanager
+def _settings_kept() -> Iterator[None]:
+    """Restore the random states and torch's settings that an answer may change."""
+    dtype, has_grad = torch.get_default_dtype(), torch.is_grad_enabled()
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()  # noqa: NPY002
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(has_grad)
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
 
 
 class _Raised(NamedTuple):
     """Observed instead of a result."""
 
-    error: Exception
+    error: BaseException
 
     def is_like(self, other: Any) -> bool:
         """Return whether the other raised the same, about the same sizes."""
@@ -77,7 +102,7 @@ class _Trial:
         """Try the properties in order."""
         misfit = self._misfit()
         if misfit:
-            return (Outcome("form", "the answer has the form asked for", "", misfit),)
+            return (_form(misfit),)
         tried = tuple(map(self._outcome, self.exercise.properties))
         return (*tried, self._overwriting()) if self.overwritten else tried
 
@@ -123,7 +148,7 @@ class _Trial:
             ("printed", self.printed),
         )
         reason = str(error).partition("\n")[0]
-        got = f"{type(error).__name__}: {reason}"
+        got = f"{type(error).__name__}: {_cut(reason)}"
         if line:
             by_kind = about_error(error)
         else:
@@ -208,18 +233,19 @@ class _Trial:
 
     def _run(self, observe: Callable, inputs: Inputs) -> Any:
         """Observe the answer: what it returns, or what it raises."""
-        self.returned = None
         torch.default_generator.manual_seed(0)
         printed = io.StringIO()
         try:
             with redirect_stdout(printed):
                 return observe(self._answer_on_copies, inputs)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             return _Raised(error)
         finally:
             lines = printed.getvalue().splitlines()
             more = ["…"] if len(lines) > PRINTED_LINES else []
-            self.printed = "\n".join(lines[:PRINTED_LINES] + more)
+            self.printed = "\n".join([*map(_cut, lines[:PRINTED_LINES]), *more])
 
     def _answer_on_copies(self, *inputs: Any) -> Any:
         if not self.exercise.wants_function:
@@ -236,8 +262,27 @@ class _Trial:
                     self.overwritten.add(name)
 
 
-def _is_empty(answer: Any) -> bool:
-    """Return whether there is nothing in an answer, at any depth."""
+def _cut(line: str) -> str:
+    return line if len(line) <= LINE_LENGTH else line[:LINE_LENGTH] + "…"
+
+
+def _form(failure: Failure) -> Outcome:
+    return Outcome("form", "the answer has the form asked for", "", failure)
+
+
+def _unreadable(error: BaseException) -> Outcome:
+    """Say that an answer, or what it made, raised while it was looked at."""
+    return _form(
+        Failure(
+            "plain tensors, numbers or errors",
+            f"something that raises {type(error).__name__} when looked at",
+            "Which object of your own is in it? Hand in plain values instead.",
+        )
+    )
+
+
+def _is_empty(answer: Any, depth: int = MAX_DEPTH) -> bool:
+    """Return whether there is nothing in an answer; what lies too deep counts."""
     if answer is None or answer is ... or answer is NotImplemented:
         return True
     if isinstance(answer, str):
@@ -246,7 +291,7 @@ def _is_empty(answer: Any) -> bool:
         answer = answer.values()
     elif not isinstance(answer, tuple | list):
         return False
-    return all(map(_is_empty, answer))
+    return depth > 0 and all(_is_empty(entry, depth - 1) for entry in answer)
 
 
 def _sizes(inputs: Inputs, axes: dict[str, str]) -> str:
@@ -270,7 +315,7 @@ def _call_text(answer: Callable, inputs: Inputs, axes: dict[str, str]) -> str:
     return f"{_name(answer)}({', '.join(arguments)})"
 
 
-def _own_line(error: Exception, answer: Callable) -> str:
+def _own_line(error: BaseException, answer: Callable) -> str:
     """Return the last line of the learner's own code that an error passed through."""
     namespace = getattr(_function(answer), "__globals__", None)
     own = [

@@ -11,7 +11,7 @@ import html
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from pathlib import Path
 
@@ -127,12 +127,13 @@ class Explorer(ABC):
     ----------
     parts : tuple of str
         Files of ``static/`` that make up the module, in order.
-    choices : tuple of str
-        Attributes that the live view changes, and ``live()`` synchronises.
+    choices : dict
+        Attributes that the live view changes, and ``live()`` synchronises. Each comes
+        with the function of ``_choices`` that turns a value into what JSON holds.
     """
 
     parts: tuple[str, ...]
-    choices: tuple[str, ...]
+    choices: dict[str, Callable]
 
     @abstractmethod
     def data(self) -> dict:
@@ -159,12 +160,15 @@ class Explorer(ABC):
         """Return the values that each choice may take, a range or a list."""
 
     def check(self) -> None:
-        """Raise ``ValueError`` at the first choice that is not allowed."""
+        """Make each choice an int or a bool, and raise at one that is not allowed."""
+        for name, plain in self.choices.items():
+            setattr(self, name, plain(name, getattr(self, name)))
         for name in self.choices:
             self.check_choice(name, getattr(self, name))
 
     def check_choice(self, name: str, value: object) -> None:
-        """Raise ``ValueError`` if ``value`` is not allowed for the choice ``name``."""
+        """Raise ``TypeError`` or ``ValueError`` if a choice cannot be ``value``."""
+        value = self.choices[name](name, value)
         allowed = self.allowed()[name]
         if value not in allowed:
             known = ", ".join(map(str, allowed))

@@ -6,9 +6,13 @@ it: the tests compare both.
 
 import html
 import math
+import re
 from collections.abc import Sequence
 
 ACCENT, WARM, INK, MUTE = "#0b5cad", "#b3541e", "#1c2128", "#59616c"
+
+# What XML, and so an SVG, may not hold: control characters and lone surrogates.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 _AT = (0, 0.08, 0.25, 0.5, 0.75, 1)
 _RAMP = ("f4f7fb", "d6e4f3", "96bee4", "4a8ac8", "18569c", "062454")
@@ -56,6 +60,11 @@ def ink_on(rgb: Sequence[int]) -> str:
     return "#000000" if luminance > 0.179 else "#ffffff"
 
 
+def printable(text: object) -> str:
+    """Put "�" for each character that no picture may hold."""
+    return _UNPRINTABLE.sub("�", str(text))
+
+
 def svg(width: int, height: int, parts: Sequence[str]) -> str:
     """Wrap parts into a picture on white paper."""
     return (
@@ -76,7 +85,8 @@ def rect(x, y, width, height, fill: str, stroke: str = "none") -> str:
 
 def words(x, y, text, *, size=13, fill=INK, anchor="start") -> str:
     """Write one line of text."""
+    text = html.escape(printable(text), quote=True)
     return (
         f'<text x="{x}" y="{y}" font-size="{size}" fill="{fill}" '
-        f'text-anchor="{anchor}">{html.escape(str(text), quote=True)}</text>'
+        f'text-anchor="{anchor}">{text}</text>'
     )

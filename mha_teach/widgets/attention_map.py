@@ -3,9 +3,11 @@
 import base64
 import math
 from collections.abc import Sequence
+from typing import SupportsIndex
 
 import numpy as np
 
+from mha_teach.widgets._choices import flag, whole
 from mha_teach.widgets._host import Explorer, table
 from mha_teach.widgets._svg import (
     ACCENT,
@@ -13,6 +15,7 @@ from mha_teach.widgets._svg import (
     css,
     half_up,
     number,
+    printable,
     ramp,
     rect,
     svg,
@@ -54,6 +57,8 @@ class AttentionMap(Explorer):
     ValueError
         If an axis is missing or too long, labels and weights differ in number, an entry
         is no weight, or a choice does not exist.
+    TypeError
+        If a label is no str, or a choice no int or, ``hide_special``, no bool.
 
     Notes
     -----
@@ -69,7 +74,12 @@ class AttentionMap(Explorer):
         "attention_map_model.mjs",
         "attention_map.mjs",
     )
-    choices = ("layer", "head", "selected_query", "hide_special")
+    choices = {
+        "layer": whole,
+        "head": whole,
+        "selected_query": whole,
+        "hide_special": flag,
+    }
 
     def __init__(
         self,
@@ -78,10 +88,10 @@ class AttentionMap(Explorer):
         key_tokens: Sequence[str] | None = None,
         *,
         title: str = "What does this head look at?",
-        layer: int = 0,
-        head: int = 0,
-        selected_query: int = 0,
-        hide_special: bool = False,
+        layer: SupportsIndex = 0,
+        head: SupportsIndex = 0,
+        selected_query: SupportsIndex = 0,
+        hide_special: bool | np.bool_ = False,
         special_tokens: Sequence[str] = SPECIAL_TOKENS,
     ):
         array = _as_array(weights)
@@ -96,12 +106,11 @@ class AttentionMap(Explorer):
                 f"weights has {n_q} queries and {n_k} keys; pass key_tokens, "
                 f"the {n_k} tokens that are looked at"
             )
-        self.tokens = list(tokens)
-        self.key_tokens = self.tokens if key_tokens is None else list(key_tokens)
-        _check_labels("tokens", self.tokens, "queries", n_q)
-        _check_labels("key_tokens", self.key_tokens, "keys", n_k)
-        self.title = title
-        self.special_tokens = tuple(special_tokens)
+        self.tokens = self.key_tokens = _labels("tokens", tokens, "queries", n_q)
+        if key_tokens is not None:
+            self.key_tokens = _labels("key_tokens", key_tokens, "keys", n_k)
+        self.title = printable(title)
+        self.special_tokens = tuple(map(printable, special_tokens))
         self.layer, self.head = layer, head
         self.selected_query, self.hide_special = selected_query, hide_special
         self.check()
@@ -120,9 +129,9 @@ class AttentionMap(Explorer):
                 "title": self.title,
                 "tokens": self.tokens,
                 "key_tokens": self.key_tokens,
-                "special": self.special_tokens,
+                "special": list(self.special_tokens),
                 "rank": self.rank,
-                "shape": self.weights.shape,
+                "shape": list(self.weights.shape),
                 "weights": weights,
             }
         }
@@ -285,7 +294,7 @@ def _check_shape(shape: tuple[int, ...]) -> None:
     if math.prod(shape) > MAX_BYTES:
         raise ValueError(
             f"weights has {math.prod(shape):,} entries, more than {MAX_BYTES:,}; "
-            "pass fewer layers or heads, such as weights[:4]"
+            f"pass fewer layers, such as weights[:{MAX_BYTES // math.prod(shape[1:])}]"
         )
 
 
@@ -298,12 +307,22 @@ def _check_values(array: np.ndarray) -> None:
         )
 
 
-def _check_labels(name: str, labels: list[str], axis: str, n: int) -> None:
+def _labels(name: str, labels: Sequence[str], axis: str, n: int) -> list[str]:
+    if labels is None:
+        raise TypeError(f"{name} must be a list of str, got None; pass {n} labels")
+    labels = list(labels)
+    for i, label in enumerate(labels):
+        if not isinstance(label, str):
+            raise TypeError(
+                f"{name}[{i}] must be a str, got {label!r}; "
+                f"pass words, such as list(map(str, {name}))"
+            )
     if len(labels) != n:
         raise ValueError(
             f"{name} has {len(labels)} labels, but weights has {n} {axis}; "
             "pass one label for each"
         )
+    return [printable(label) for label in labels]
 
 
 def _cells(weights: np.ndarray, size: int) -> list[str]:

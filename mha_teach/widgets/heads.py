@@ -1,12 +1,13 @@
 """Heads answers: what the number of heads and their width change, together."""
 
-import base64
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
 from mha_teach import costs
+from mha_teach.widgets._choices import whole
+from mha_teach.widgets._grid import check_grid, halves
 from mha_teach.widgets._host import Explorer, table
 from mha_teach.widgets._svg import (
     ACCENT,
@@ -53,6 +54,8 @@ class Heads(Explorer):
     ------
     ValueError
         If ``grid`` is something else, or has no such setting, head or position.
+    TypeError
+        If a choice is no int.
 
     Notes
     -----
@@ -70,23 +73,23 @@ class Heads(Explorer):
         "heads_draw.mjs",
         "heads.mjs",
     )
-    choices = ("num_heads", "d_k", "selected_head", "selected_key")
+    choices = {
+        "num_heads": whole,
+        "d_k": whole,
+        "selected_head": whole,
+        "selected_key": whole,
+    }
 
     def __init__(
         self,
         grid: Mapping,
         *,
-        num_heads: int = 2,
-        d_k: int = 8,
-        selected_head: int = 0,
-        selected_key: int | None = None,
+        num_heads: SupportsIndex = 2,
+        d_k: SupportsIndex = 8,
+        selected_head: SupportsIndex = 0,
+        selected_key: SupportsIndex | None = None,
     ):
-        missing = {"task", "example", "cells"} - set(grid)
-        if missing:
-            raise ValueError(
-                f"grid has no {', '.join(sorted(missing))}; pass the content of "
-                "chapters/artifacts/heads_grid.json, read with json.load"
-            )
+        check_grid(grid)
         self.grid = grid
         self.num_heads = num_heads
         self.d_k = d_k
@@ -241,11 +244,6 @@ class Heads(Explorer):
                 parts.append(rect(x, y, 34, 25, css(rgb), WARM if mark else "none"))
                 parts.append(words(x + 17, y + 17, text, **style))
         return parts
-
-
-def halves(text: str) -> np.ndarray:
-    """Read base64 of little-endian half-precision numbers."""
-    return np.frombuffer(base64.b64decode(text), "<f2").astype(np.float64)
 
 
 def _heads(n: int) -> str:

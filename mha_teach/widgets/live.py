@@ -27,6 +27,15 @@ class LiveExplorer(anywidget.AnyWidget):
         self._now().check_choice(proposal.trait.name, proposal.value)
         return proposal.value
 
+    def _keep(self, proposal):
+        name = proposal.trait.name
+        if proposal.value != self._explorer.data()[name]:
+            raise ValueError(
+                f"{name} cannot be changed; make a new "
+                f"{type(self._explorer).__name__}(…).live()"
+            )
+        return proposal.value
+
     def _repr_mimebundle_(self, **kwargs):
         bundle, metadata = super()._repr_mimebundle_(**kwargs)
         return bundle | self._now()._repr_mimebundle_(), metadata
@@ -43,6 +52,7 @@ class LiveHeads(LiveExplorer):
     selected_key = traitlets.Int().tag(sync=True)
 
     _known = traitlets.validate(*Heads.choices)(LiveExplorer._check)
+    _kept = traitlets.validate("grid")(LiveExplorer._keep)
 
     @traitlets.observe("num_heads")
     def _keep_a_head(self, change):
@@ -60,3 +70,4 @@ class LiveAttentionMap(LiveExplorer):
     hide_special = traitlets.Bool().tag(sync=True)
 
     _known = traitlets.validate(*AttentionMap.choices)(LiveExplorer._check)
+    _kept = traitlets.validate("map")(LiveExplorer._keep)
