@@ -28,6 +28,9 @@ class AttentionResult(NamedTuple):
     output: Tensor
     weights: Tensor
 
+    def __repr__(self) -> str:
+        return _shapes(self)
+
 
 class AttentionTrace(NamedTuple):
     """Every intermediate of one call of ``MultiHeadAttention.trace``.
@@ -58,6 +61,9 @@ class AttentionTrace(NamedTuple):
     weights: Tensor
     head_outputs: Tensor
     output: Tensor
+
+    def __repr__(self) -> str:
+        return _shapes(self)
 
 
 def scaled_dot_product_attention(
@@ -200,8 +206,7 @@ class MultiHeadAttention(nn.Module):
     Examples
     --------
     >>> mha = MultiHeadAttention(d_model=12, num_heads=3)
-    >>> x = torch.randn(2, 5, 12)
-    >>> trace = mha.trace(x)
+    >>> trace = mha.trace(torch.randn(2, 5, 12))
     >>> tuple(trace.q.shape), tuple(trace.weights.shape)
     ((2, 3, 5, 4), (2, 3, 5, 5))
 
@@ -499,6 +504,12 @@ class MultiHeadAttention(nn.Module):
 
     def _active_dropout(self) -> float:
         return self.dropout if self.training else 0.0
+
+
+def _shapes(record: AttentionResult | AttentionTrace) -> str:
+    """Name each tensor with its shape: a cell that ends in a trace stays readable."""
+    shapes = (f"{k}={tuple(v.shape)}" for k, v in record._asdict().items())
+    return f"{type(record).__name__}({', '.join(shapes)})"
 
 
 def _gated(

@@ -8,7 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mha_teach import MultiHeadAttention, heads, masks
+from mha_teach import (
+    MultiHeadAttention,
+    heads,
+    masks,
+    scaled_dot_product_attention,
+)
 from reference import (
     assert_same_gradients,
     assert_same_values,
@@ -287,3 +292,16 @@ def test_forward_equals_trace_at_any_size(problem):
         torch.testing.assert_close(one, other, atol=1e-11, rtol=0)
     rows = trace.weights.sum(dim=-1)
     assert torch.all(((rows - 1).abs() < 1e-12) | (rows == 0))
+
+
+def test_a_trace_shows_shapes_and_not_numbers():
+    mha = MultiHeadAttention(15, 3, d_k=2, d_v=7, num_kv_heads=1)
+    assert repr(mha.trace(torch.randn(11, 15))) == (
+        "AttentionTrace(q=(3, 11, 2), k=(1, 11, 2), v=(1, 11, 7), "
+        "scores=(3, 11, 11), weights=(3, 11, 11), head_outputs=(3, 11, 7), "
+        "output=(11, 15))"
+    )
+    q = torch.randn(2, 5)
+    assert repr(scaled_dot_product_attention(q, q, q)) == (
+        "AttentionResult(output=(2, 5), weights=(2, 2))"
+    )
