@@ -95,14 +95,23 @@ def open_notebook(lab: Lab, reader, name: str, height: int = 6000):
     # JupyterLab leaves out cells that are not seen: hence the height.
     page = reader.open(
         lab.url(f"lab/tree/{name}") + "&reset",
-        viewport={"width": 1300, "height": height},
+        viewport={"width": 1366, "height": height},
     )
     page.set_default_timeout(120_000)
+    wait_for_kernel(lab, page, name)
+    return page
+
+
+def wait_for_kernel(lab: Lab, page, name: str) -> None:
     page.wait_for_selector(".jp-Notebook .jp-Cell")
     assert wait_until(lambda: lab.is_ready(name), page.wait_for_timeout)
     idle = '.jp-Notebook-ExecutionIndicator[data-status="idle"]'
     page.wait_for_selector(idle, state="attached")
-    return page
+
+
+def run_all(page) -> None:
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.locator('li[data-command="runmenu:run-all"]').click()
 
 
 def cell(page, at: int):

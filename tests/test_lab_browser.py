@@ -6,9 +6,17 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbconvert import HTMLExporter
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from lab import cell, jupyterlab, open_notebook, run_cell, wait_until
+from lab import (
+    cell,
+    jupyterlab,
+    open_notebook,
+    run_all,
+    run_cell,
+    wait_for_kernel,
+    wait_until,
+)
 from mha_teach.widgets import Heads
 
 pytestmark = pytest.mark.browser
@@ -32,6 +40,15 @@ def lab(tmp_path_factory):
         yield running
 
 
+def write(lab, name: str, cells: list) -> Path:
+    """Write a notebook; a str is the source of a cell with code."""
+    cells = [new_code_cell(x) if isinstance(x, str) else x for x in cells]
+    notebook = new_notebook(cells=cells)
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
+    nbformat.write(notebook, lab.folder / name)
+    return lab.folder / name
+
+
 def press(part, key: str) -> None:
     part.locator('.landscape [aria-selected="true"]').press(key)
 
@@ -47,10 +64,7 @@ def saved(lab, browser):
     """The notebook, run, played with and saved; what happened on the way."""
     from browser import Reader
 
-    notebook = new_notebook(cells=[new_code_cell(source) for source in CELLS])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    path = lab.folder / "played.ipynb"
-    nbformat.write(notebook, path)
+    path = write(lab, "played.ipynb", CELLS)
     reader = Reader(browser)
     page = open_notebook(lab, reader, path.name)
     run_cell(page, 0)
@@ -148,3 +162,31 @@ def test_exported_page_is_alive_or_sane(saved, reader, serve, tmp_path, scripts)
     else:
         assert page.locator("figure img").count() == 2
         assert page.locator("figcaption").first.inner_text() == Heads(GRID).sentence()
+
+
+LIVE = ".jp-OutputArea-output > .lm-Widget > .mha-explorer"
+
+
+def assert_light(page) -> None:
+    """Look at the paper of the live explorer, once it has come into sight."""
+    live = page.locator(LIVE)
+    live.wait_for(state="attached")
+    live.scroll_into_view_if_needed()
+    page.wait_for_timeout(500)
+    assert live.get_attribute("data-theme") == "light"
+    colour = "node => getComputedStyle(node).backgroundColor"
+    assert live.locator(".paper").evaluate(colour) == "rgb(255, 255, 255)"
+
+
+def test_a_live_explorer_below_the_window_is_light(lab, reader):
+    """JupyterLab puts cells on the page bit by bit, and runs those not there yet."""
+    space = [new_markdown_cell("Space.") for _ in range(400)]
+    path = write(lab, "below.ipynb", [CELLS[0], *space, CELLS[1]])
+    page = open_notebook(lab, reader, path.name, height=768)
+    run_all(page)
+    assert_light(page)
+    page.keyboard.press("Control+s")
+    assert wait_until(lambda: "text/html" in path.read_text(), page.wait_for_timeout)
+    page.reload()
+    wait_for_kernel(lab, page, path.name)
+    assert_light(page)

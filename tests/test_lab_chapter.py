@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from lab import jupyterlab, open_notebook, wait_until
+from lab import jupyterlab, open_notebook, run_all, wait_until
 from mha_teach import workspace
 from mha_teach.widgets import Heads
 
@@ -46,8 +46,7 @@ def page(clone, browser, tmp_path_factory):
     reader = Reader(browser)
     with jupyterlab(clone, tmp_path_factory.mktemp("home")) as lab:
         page = open_notebook(lab, reader, f"my-work/{CHAPTER}", height=30_000)
-        page.get_by_role("menuitem", name="Run", exact=True).click()
-        page.locator('li[data-command="runmenu:run-all"]').click()
+        run_all(page)
         last = page.locator(".jp-Notebook .jp-CodeCell").last
         last.locator(".finding").wait_for()
         yield page

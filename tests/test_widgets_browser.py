@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 import widget_data
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).parents[1]
 GRID = json.loads((ROOT / "chapters" / "artifacts" / "heads_grid.json").read_text())
+SYMBOLS = GRID["task"]["symbols"]
 PHONE = {"width": 320, "height": 640}
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>Explorers</title><style>
@@ -166,6 +168,22 @@ def test_any_number_is_explained(show):
     assert "8 · 11 = 88 wide" in said.inner_text()
     part.get_by_label("num_heads").fill("")
     assert "8 · 11 = 88 wide" in said.inner_text()
+
+
+@pytest.mark.parametrize("typed", ["0", "-3", "12.5"])
+@pytest.mark.parametrize("name", ["d_model", "num_heads", "d_k"])
+def test_what_is_no_size_is_named_and_not_drawn(show, name, typed):
+    part = figure(show(Heads(GRID)))
+    said = part.locator("details p[role=status]")
+    bars = part.locator(".widths i")
+    field = part.get_by_label(re.compile(f"^{name}"))
+    field.fill(typed)
+    assert said.inner_text().startswith(f"{name} = {typed} does not work: choose a")
+    assert "a whole number from 1 up" in said.inner_text()
+    assert bars.count() == 0
+    field.fill("16")
+    assert "wide" in said.inner_text()
+    assert bars.count() == 2
 
 
 # ---- AttentionMap
@@ -386,6 +404,51 @@ def test_csv_holds_every_weight(show):
     assert weights == pytest.approx(explorer.rows(0)[0].ravel(), abs=0.0000501)
 
 
+def test_numbers_of_the_csv_are_for_programs_to_read(show):
+    explorer = Heads(GRID, num_heads=2, d_k=8)
+    text = saved(show(explorer), "Save CSV").decode("utf-8-sig")
+    header, *rows = csv.reader(io.StringIO(text))
+    assert header == ["head", "position", "token", "q · k", "score", "weight"]
+    numbers = np.array([row[3:] for row in rows], dtype=float)
+    look = explorer.look()
+    scores = look.scores.ravel()
+    assert (scores < 0).any()
+    expected = np.stack([scores * 8**0.5, scores, look.weights.ravel()], axis=-1)
+    assert numbers == pytest.approx(expected, abs=0.0000501)
+
+
+def test_a_label_of_several_lines_is_one_field_of_the_csv(show):
+    labels = ["a\rb", "c\nd", 'e,"f"']
+    text = saved(show(AttentionMap(np.eye(3), labels)), "Save CSV").decode("utf-8-sig")
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert [row[1] for row in rows[1:4]] == labels
+
+
+def heads_of(symbols: list[str], **choices) -> Heads:
+    return Heads(GRID | {"task": GRID["task"] | {"symbols": symbols}}, **choices)
+
+
+CONTROLS = ["\0", "\x0b", "\x1b"]
+
+
+@pytest.mark.parametrize(
+    "explorer",
+    [
+        heads_of([f"{x}{CONTROLS[i % 3]}" for i, x in enumerate(SYMBOLS)]),
+        AttentionMap(np.eye(3), [f"x{control}" for control in CONTROLS]),
+    ],
+    ids=["Heads", "AttentionMap"],
+)
+def test_a_saved_picture_holds_no_control_characters(show, explorer):
+    page = show(explorer)
+    drawing = ElementTree.fromstring(saved(page, "Save SVG"))
+    written = [node.text for node in drawing.iter() if node.text]
+    assert len([text for text in written if "\ufffd" in text]) >= 3
+    body = explorer.picture().partition('fill="#ffffff"/>')[2].removesuffix("</svg>")
+    assert body in saved(page, "Save SVG").decode()
+    assert saved(page, "Save PNG").startswith(b"\x89PNG\r\n")
+
+
 # ---- other models than the page's own
 
 FAKE_MODEL = """<div id="here"></div><script type="module">
@@ -399,9 +462,11 @@ const model = {
   save_changes() { throw new Error("no kernel"); },
   off() { throw new Error("not offered"); },
 };
-const stop = widget.render({ model, el: document.getElementById("here") });
-Object.assign(window, { model, stop });
+const here = document.getElementById("here");
+const stop = widget.render({ model, el: here });
+Object.assign(window, { model, here, stop });
 </script>"""
+OFF_THE_PAGE = FAKE_MODEL.replace("const stop", "here.remove();\nconst stop")
 
 
 def test_a_model_that_only_reads_and_sets_is_enough(show, explorer, tmp_path):
@@ -413,6 +478,33 @@ def test_a_model_that_only_reads_and_sets_is_enough(show, explorer, tmp_path):
     grid.locator('[tabindex="0"]').press("ArrowRight")
     assert texts(page, ".finding") != before
     page.evaluate("stop()")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_made_off_the_page_it_takes_the_theme_of_its_place(
+    show, explorer, tmp_path, theme
+):
+    """JupyterLab makes the outputs of cells that it has not put on the page."""
+    (tmp_path / "module.mjs").write_text(_host.module(explorer.parts), "utf-8")
+    page = show(OFF_THE_PAGE % json.dumps(explorer.state()), alive=False)
+    page.wait_for_function("window.model")
+    look = "here.firstChild.dataset.theme"
+    assert page.evaluate(look) == "light"
+    page.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+    page.wait_for_timeout(500)
+    assert page.evaluate(look) == "light"
+    page.evaluate("document.querySelector('main').append(here)")
+    page.wait_for_selector(f'.mha-explorer[data-theme="{theme}"]', timeout=5_000)
+
+
+def test_a_view_that_was_stopped_looks_no_more(show, explorer, tmp_path):
+    (tmp_path / "module.mjs").write_text(_host.module(explorer.parts), "utf-8")
+    page = show(OFF_THE_PAGE % json.dumps(explorer.state()), alive=False)
+    page.wait_for_function("window.model")
+    page.evaluate("stop(); document.documentElement.dataset.theme = 'dark'")
+    page.evaluate("document.querySelector('main').append(here)")
+    page.wait_for_timeout(500)
+    assert page.locator(".mha-explorer").get_attribute("data-theme") == "light"
 
 
 def test_the_view_follows_its_model(show, tmp_path):

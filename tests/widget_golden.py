@@ -32,6 +32,8 @@ def kit() -> dict:
     colours = [_svg.ramp(x) for x in shades]
     numbers = [0.0, -0.001, -1.234, 0.005, 12.5, 1234.567]
     shares = [0.0, 0.0039, 0.014, 0.125, 0.5, 0.994, 0.9999, 1.0]
+    edges = [*range(0x30), 0x7F, 0xD7FF, 0xD800, 0xDFFF, 0xE000, 0xFFFD, 0xFFFE, 0xFFFF]
+    edges += [0x10000, 0x1F3EB, 0x10FFFF]
     return {
         "halves": {
             "text": base64.b64encode(values.tobytes()).decode(),
@@ -39,6 +41,7 @@ def kit() -> dict:
         },
         "numbers": [[x, _svg.number(x), _svg.number(x, 3)] for x in numbers],
         "percents": [[x, _svg.percent(x)] for x in shares],
+        "words": [[x, _svg.words(3, 5, f"a{chr(x)}b")] for x in edges],
         "ramp": [
             [x, list(rgb), _svg.ink_on(rgb)]
             for x, rgb in zip(shades, colours, strict=True)

@@ -65,14 +65,16 @@ def module(parts: Sequence[str]) -> str:
     """Join files of ``static/`` into one ES module, with their styles as ``STYLES``.
 
     An inlined module cannot import its neighbours, so the texts are put one after the
-    other. Lines that import one from another go, and so do indentation and comments.
+    other. What they import and export among themselves goes, and so do indentation and
+    comment lines.
     """
     styles = "".join(_read(name) for name in parts if name.endswith(".css"))
     styles = re.sub(r"\s*([{};:,])\s+", r"\1", re.sub(r"\s+", " ", styles))
+    styles = styles.replace(";}", "}")
     sources = [f"const STYLES = {json.dumps(styles)};\n"]
     for name in parts:
         if name.endswith(".mjs"):
-            sources.append(_without_imports(_read(name)))
+            sources.append(_without_ties(_read(name)))
     return re.sub(_PADDING, "", "".join(sources), flags=re.M)
 
 
@@ -80,8 +82,11 @@ def _read(name: str) -> str:
     return (STATIC / name).read_text(encoding="utf-8")
 
 
-def _without_imports(source: str) -> str:
-    return re.sub(r'^import \{[^}]*\} from "\./\w+\.mjs";\n', "", source, flags=re.M)
+def _without_ties(source: str) -> str:
+    """Drop what ties a file of ``static/`` to the others."""
+    source = re.sub(r'^import \{[^}]*\} from "\./\w+\.mjs";\n', "", source, flags=re.M)
+    declared = r"^export (?=(?:async )?function|const|let|class)"
+    return re.sub(declared, "", source, flags=re.M)
 
 
 def inline(source: str) -> str:
@@ -90,12 +95,9 @@ def inline(source: str) -> str:
     Raises
     ------
     ValueError
-        If an import or a multi-line export is left: nothing could resolve it.
+        If an import or another export is left: nothing could resolve it.
     """
     body = re.sub(r"^export default .*;\n", "", source, flags=re.M)
-    body = re.sub(
-        r"^export (?=(?:async )?function|const|let|class)", "", body, flags=re.M
-    )
     left = re.search(r"^(?:import|export)\b.*", body, flags=re.M)
     if left:
         raise ValueError(f"an inlined module must be self-contained, found {left[0]!r}")

@@ -7,6 +7,7 @@ import {
   explain,
   finding,
   steps,
+  wrongSize,
 } from "../../mha_teach/widgets/static/heads_model.mjs";
 import { svg } from "../../mha_teach/widgets/static/kit.mjs";
 import { close, golden } from "./golden.mjs";
@@ -55,6 +56,26 @@ test("512 and 12 are explained, not refused", () => {
   assert.match(text, /42\.67 is no whole number/);
   assert.match(text, /8 \(d_k = 64\) and 16 \(d_k = 32\)/);
   assert.match(text, /12 · 42 = 504 wide, and W\^O maps them back to 512/);
+});
+
+test("a quotient is never rounded to a whole number", () => {
+  const said = (d, h) => explain(d, h, 0).text.split(" is no")[0];
+  assert.equal(said(512, 513), "512 / 513 = 0.998");
+  assert.equal(said(513, 512), "513 / 512 = 1.002");
+  assert.equal(said(1, 99_999), "1 / 99999 = 0.00001");
+  assert.equal(said(99_998, 99_999), "99998 / 99999 = 0.99999");
+  assert.equal(said(7, 3), "7 / 3 = 2.33");
+});
+
+test("what is no size is named, with its value", () => {
+  const choose = "does not work: choose a whole number from 1 up, at most 99,999.";
+  for (const x of ["0", "-3", "12.5", "100000", "1e300"]) {
+    assert.equal(wrongSize(["512", x, ""]), `num_heads = ${x} ${choose}`);
+    assert.equal(wrongSize([x, "12", ""]), `d_model = ${x} ${choose}`);
+    assert.equal(wrongSize(["512", "12", x]), `d_k = ${x} ${choose}`);
+  }
+  assert.equal(wrongSize(["1", "99999", ""]), "");
+  assert.equal(wrongSize(["", "12", "64"]), "");
 });
 
 test("a convention kept, and a width of one's own", () => {

@@ -5,14 +5,16 @@ import {
   halves,
   inkOn,
   number,
+  numeral,
   percent,
   ramp,
   reshape,
+  words,
   wrap,
 } from "../../mha_teach/widgets/static/kit.mjs";
 import { golden } from "./golden.mjs";
 
-const { halves: packed, numbers, percents, ramp: colours } = golden.kit;
+const { halves: packed, numbers, percents, ramp: colours, words: texts } = golden.kit;
 
 test("halves reads what NumPy wrote, subnormal numbers too", () => {
   assert.deepEqual(
@@ -25,8 +27,15 @@ test("numbers and shares are written as in Python", () => {
   for (const [x, two, three] of numbers) {
     assert.equal(number(x), two);
     assert.equal(number(x, 3), three);
+    assert.equal(numeral(x, 3), three.replace("−", "-"));
   }
   for (const [x, share] of percents) assert.equal(percent(x), share);
+});
+
+test("a picture holds what XML may hold, as in Python", () => {
+  for (const [code, text] of texts) {
+    assert.equal(words(3, 5, `a${String.fromCodePoint(code)}b`), text);
+  }
 });
 
 test("the ramp and its ink are those of the static figure", () => {
@@ -71,5 +80,5 @@ test("reshape nests, wrap breaks at words, escape leaves no markup", () => {
   ]);
   assert.deepEqual(reshape([1, 2, 3, 4], 1, 2), [[[1, 2]], [[3, 4]]]);
   assert.deepEqual(wrap("one two three", 7), ["one two", "three"]);
-  assert.equal(escape('<b> & "x"'), "&lt;b&gt; &amp; &quot;x&quot;");
+  assert.equal(escape(`<b> & "x's"`), "&lt;b&gt; &amp; &quot;x&#x27;s&quot;");
 });

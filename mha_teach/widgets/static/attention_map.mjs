@@ -1,7 +1,7 @@
 // AttentionMap: what does this head look at?
 // Each part of the view is `{ root, draw(now, dark) }`; `now` is the state to show.
 
-import { captioned, escape, number, shadeOf } from "./kit.mjs";
+import { captioned, escape, number, numeral, shadeOf } from "./kit.mjs";
 import { exports, frame, grid, h, legend, shade, table, tables } from "./view.mjs";
 import {
   BARS,
@@ -198,7 +198,7 @@ function tableOf(map, now) {
 function csvOf(map, now) {
   const { queries, keys, rows } = shown(map, now);
   const lines = rows.flatMap((row, r) =>
-    row.map((x, c) => [queries[r], keys[c], number(x, 4)]),
+    row.map((x, c) => [queries[r], keys[c], numeral(x, 4)]),
   );
   return [TEXT.header, ...lines];
 }

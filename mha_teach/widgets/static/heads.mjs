@@ -1,7 +1,7 @@
 // Heads: what do the number of heads and their width change, together?
 // Each part of the view is `{ root, draw(now, dark) }`; `now` is the state to show.
 
-import { captioned, count, halves, number, reshape } from "./kit.mjs";
+import { captioned, count, halves, number, numeral, reshape } from "./kit.mjs";
 import {
   exports,
   fold,
@@ -14,6 +14,7 @@ import {
   tables,
 } from "./view.mjs";
 import {
+  MOST,
   TEXT,
   attention,
   axes,
@@ -22,6 +23,7 @@ import {
   explain,
   finding,
   share,
+  wrongSize,
 } from "./heads_model.mjs";
 import { distribution, drawing, pipeline, trail } from "./heads_draw.mjs";
 
@@ -148,14 +150,21 @@ function anyNumbers() {
   const said = h("p", { role: "status" });
   const bars = h("div", { class: "widths", "aria-hidden": "true" });
   const inputs = [512, 12, ""].map((value) =>
-    h("input", { type: "number", min: 1, max: 99999, value, oninput: update }),
+    h("input", { type: "number", min: 1, max: MOST, value, oninput: update }),
   );
   inputs[2].placeholder = TEXT.convention;
   const labels = inputs.map((input, i) => h("label", {}, `${TEXT.fields[i]} `, input));
 
   function update() {
-    const [d, n, dK] = inputs.map((input) => Math.floor(Number(input.value)));
-    if (!(d >= 1 && n >= 1 && dK >= 0)) return;
+    const typed = inputs.map((input) => input.value);
+    const wrong = wrongSize(typed);
+    if (wrong) {
+      said.textContent = wrong;
+      bars.replaceChildren();
+      return;
+    }
+    const [d, n, dK] = typed.map(Number);
+    if (!(d && n)) return;
     const { width, text } = explain(d, n, dK);
     said.innerHTML = text.replaceAll("W^O", "W<sup>O</sup>");
     const bar = (name, size, cuts) =>
@@ -168,12 +177,12 @@ function anyNumbers() {
   return fold(TEXT.any, true, h("p", { class: "fields" }, ...labels), bars, said);
 }
 
-/** The numbers behind the maps, a row a head and position. */
-function rowsOf(data, { heads }) {
+/** The numbers behind the maps, a row a head and position; `write` makes them text. */
+function rowsOf(data, { heads }, write) {
   const { positions, letter } = questionOf(data);
   return heads.flatMap(({ products, scores, weights }, i) =>
     positions.map((at) => {
-      const numbers = [products, scores, weights].map((x) => number(x[at], 4));
+      const numbers = [products, scores, weights].map((x) => write(x[at], 4));
       return [i, at, letter(at), ...numbers];
     }),
   );
@@ -190,7 +199,7 @@ function tablesOf(data, now) {
   const settings = numbers.flatMap((n) => widths.map((w) => setting(n, w)));
   return (
     table(TEXT.settings, ["heads", "d_k", ...TEXT.costs, "both right"], settings) +
-    table(TEXT.weights, TEXT.header, rowsOf(data, now))
+    table(TEXT.weights, TEXT.header, rowsOf(data, now, number))
   );
 }
 
@@ -237,7 +246,7 @@ function render({ model, el }) {
       answers.root,
       trail.root,
       anyNumbers(),
-      exports("heads", saved, () => [TEXT.header, ...rowsOf(data, state())]),
+      exports("heads", saved, () => [TEXT.header, ...rowsOf(data, state(), numeral)]),
       numbers.root,
     ];
     const draw = (dark) => parts.forEach((part) => part.draw(state(), dark));

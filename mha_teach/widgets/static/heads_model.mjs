@@ -1,6 +1,6 @@
 // Heads, the part that needs no page: words, numbers, shapes.
 
-import { halves, number, percent, reshape } from "./kit.mjs";
+import { count, halves, number, percent, reshape } from "./kit.mjs";
 import {
   attend,
   forwardFlops,
@@ -53,8 +53,11 @@ export const TEXT = {
     `Divide by the sum over ${n} positions, ${total}: the weight is <b>${x}</b>`,
   values: "Times v. Add the same over all positions, and you have head_output",
   any: "Any numbers: must d_k be d_model / h?",
+  sizes: ["d_model", "num_heads", "d_k"],
   fields: ["d_model", "num_heads", "d_k, if you like"],
   convention: "d_model / h",
+  wrongSize: (name, typed, most) =>
+    `${name} = ${typed} does not work: choose a whole number from 1 up, at most ${most}.`,
   inner: (h, width, d) =>
     h * width === d
       ? `Together the heads are ${h} · ${width} = ${d} wide, as wide as x.`
@@ -62,7 +65,7 @@ export const TEXT = {
   free: (h, width) => `d_k = ${width} is your choice, for each of ${heads(h)}.`,
   divides: (d, h) => `${d} / ${h} = ${d / h}: the convention d_k = d_model / h.`,
   doesNotDivide: (d, h, near, width) =>
-    `${d} / ${h} = ${number(d / h)} is no whole number, so there is no default d_k. ` +
+    `${d} / ${h} = ${quotient(d, h)} is no whole number, so there is no default d_k. ` +
     `The nearest numbers of heads that divide ${d}: ${near}. But d_k = d_model / h is a ` +
     `convention, not a law: choose d_k = ${width}, say.`,
   table: "Show as table",
@@ -140,6 +143,22 @@ export function finding(data, h, w) {
   const spread = low === high ? TEXT.everyRun(runs) : TEXT.spread(low, high, runs);
   const other = h === 1 ? 2 : 1;
   return TEXT.finding(h, w, share(data, h, w), spread, other, share(data, other, w));
+}
+
+export const MOST = 99_999;
+
+/** What is wrong with the sizes typed, an empty one aside; "" where nothing is. */
+export function wrongSize(typed) {
+  const isSize = (x) => Number.isInteger(x) && x >= 1 && x <= MOST;
+  const at = typed.findIndex((text) => text && !isSize(Number(text)));
+  return at < 0 ? "" : TEXT.wrongSize(TEXT.sizes[at], typed[at], count(MOST));
+}
+
+/** d / h, which is not whole, with the digits that it takes to see so. */
+function quotient(d, h) {
+  let digits = 2;
+  while (Number.isInteger(Number((d / h).toFixed(digits)))) digits += 1;
+  return number(d / h, digits);
 }
 
 /** Why d_model and h fit, or what to do when they do not; `dK` 0 is the default. */

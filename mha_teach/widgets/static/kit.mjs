@@ -3,14 +3,22 @@
 
 // ---- text and numbers
 
-const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-export const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ENTITIES[c]);
+const ENTITIES = { "&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "#x27" };
+export const escape = (text) =>
+  String(text).replace(/[&<>"']/g, (c) => `&${ENTITIES[c]};`);
 
-/** 0.5 → "0.50", -1 → "−1.00"; never "−0.00". */
-export function number(x, digits = 2) {
+/** Puts "�" for each character that XML, and so a picture, may not hold. */
+const printable = (text) =>
+  String(text).replace(/[\0-\x08\v\f\x0e-\x1f\ud800-\udfff\ufffe\uffff]/gu, "�");
+
+/** For programs to read: 0.5 → "0.50", -1 → "-1.00"; never "-0.00". */
+export function numeral(x, digits = 2) {
   const text = x.toFixed(digits);
-  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
+  return Number(text) === 0 ? text.replace("-", "") : text;
 }
+
+/** The same for people, with a minus sign: -1 → "−1.00". */
+export const number = (x, digits) => numeral(x, digits).replace("-", "−");
 
 export const count = (n) => n.toLocaleString("en-GB");
 
@@ -104,7 +112,7 @@ export const words = (
   { size = 13, fill = "#1c2128", anchor = "start" } = {},
 ) =>
   `<text x="${x}" y="${y}" font-size="${size}" fill="${fill}" ` +
-  `text-anchor="${anchor}">${escape(text)}</text>`;
+  `text-anchor="${anchor}">${escape(printable(text))}</text>`;
 
 /** A drawing `{ width, height, parts }` with a sentence above it, as it is saved. */
 export function captioned(sentence, { width, height, parts }) {

@@ -162,6 +162,8 @@ export function standsOnDark(node) {
   });
   for (let at = node; at; at = at.parentElement ?? at.getRootNode().host) {
     pixel.clearRect(0, 0, 1, 1);
+    // An element off the page has no colour, and leaves the one that is there.
+    pixel.fillStyle = "transparent";
     pixel.fillStyle = getComputedStyle(at).backgroundColor;
     pixel.fillRect(0, 0, 1, 1);
     const [r, g, b, alpha] = pixel.getImageData(0, 0, 1, 1).data;
@@ -197,7 +199,7 @@ export function exports(name, picture, rows) {
     rows()
       .map((row) => row.map(quote).join(","))
       .join("\r\n");
-  const quote = (x) => (/[",\n]/.test(x) ? `"${String(x).replaceAll('"', '""')}"` : x);
+  const quote = (x) => (/[",\r\n]/.test(x) ? `"${String(x).replaceAll('"', '""')}"` : x);
   return h(
     "p",
     { class: "exports" },
@@ -258,8 +260,9 @@ export function frame({ model, el }, title, names, build) {
   const { nodes, draw, sentence } = build(set, spoken.nodes);
   root.append(h("style", {}, STYLES), h("div", { class: "paper" }, ...nodes));
 
+  const theme = () => (standsOnDark(el) ? "dark" : "light");
   const paint = () => {
-    host.dataset.theme = standsOnDark(el) ? "dark" : "light";
+    host.dataset.theme = theme();
     draw(host.dataset.theme === "dark");
     spoken.say(sentence());
   };
@@ -276,7 +279,8 @@ export function frame({ model, el }, title, names, build) {
 
   const later = () => {
     repaint();
-    setTimeout(repaint, 300); // a host may fetch the colours of its new theme first
+    // A host may fetch the colours of its new theme first.
+    setTimeout(repaint, 300);
   };
   const watcher = new MutationObserver(later);
   for (const node of [document.documentElement, document.body]) {
@@ -284,10 +288,16 @@ export function frame({ model, el }, title, names, build) {
   }
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   scheme.addEventListener("change", later);
+  // An output may be made off the page, or hidden, and gets its background later.
+  const shown = new ResizeObserver(() => {
+    if (theme() !== host.dataset.theme) repaint();
+  });
+  shown.observe(host);
   for (const name of names) model.on(`change:${name}`, repaint);
   el.replaceChildren(host);
   return () => {
     watcher.disconnect();
+    shown.disconnect();
     scheme.removeEventListener("change", later);
     for (const name of names) quietly(() => model.off(`change:${name}`, repaint));
   };
