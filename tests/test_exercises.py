@@ -8,7 +8,9 @@ import random
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -38,6 +40,7 @@ def kept_in(tmp_path, monkeypatch):
     monkeypatch.setenv("MHA_TEACH_PROGRESS", str(path))
     monkeypatch.setattr(_progress, "_unkept", {})
     monkeypatch.setattr("mha_teach.exercises._hints_given", {})
+    monkeypatch.setattr("mha_teach.exercises._passed_last", {})
     return path
 
 
@@ -54,7 +57,7 @@ def test_a_right_answer(capsys):
     assert re.findall(r"^✓ (\w+): .+\(batch=\d+, n=\d+, d_model=", printed, re.M) == (
         names
     )
-    assert printed.endswith("8 of 8 hold: 4 of 4 points\n")
+    assert printed.endswith("\n8 of 8 properties hold: passed, 4 of 4 points.\n")
     assert str(report) + "\n" == printed
 
 
@@ -280,9 +283,96 @@ def test_nothing_that_a_value_does_is_raised(make):
     assert check("07-mha", make()).score == 0
 
 
-def test_a_list_in_itself_costs_its_own_entry_alone():
-    report = check("07-shapes", {**RIGHT_SHAPES, "q": in_itself([])})
+class Odd:
+    """An object that raises when it is compared, counted, printed or read."""
+
+    def raises(self, *args, **kwargs):
+        raise OSError
+
+    __eq__ = __len__ = __repr__ = __array__ = raises
+    __hash__ = None
+
+
+class OddList(list):
+    def __iter__(self):
+        raise OSError
+
+
+class OddText(str):
+    def strip(self):
+        raise OSError
+
+
+RAISES = "something that raises OSError when looked at"
+ODD_VALUES = {
+    "raises in all": (Hostile, RAISES),
+    "raises in some": (Odd, "a value of type Odd"),
+    "generator": (lambda: (n for n in (3, 7, 5, 6)), "a value of type generator"),
+    "long range": (lambda: range(10**12), "a value of type range"),
+    "module": (lambda: nn.Linear(2, 3), "a value of type Linear"),
+    "nested dict": (lambda: {"q": {"of": [3, (7, {5})]}}, "a value of type dict"),
+    "nested list": (lambda: [[3, [7]], 5], "a list of 2"),
+    "list in itself": (lambda: in_itself([]), "a list of 1"),
+    "huge": (lambda: torch.ones(1).expand(10**12), "a tensor of shape (1000000000000,"),
+    "on no device": (lambda: torch.ones(2, device="meta"), "a tensor of shape (2,)"),
+    "objects": (lambda: np.array([object()]), "a value of type ndarray"),
+    "mock": (mock.MagicMock, "a value of type MagicMock"),
+    "long list of text": (lambda: ["a long word or two"] * 3, "a list of 3"),
+}
+
+
+@pytest.mark.parametrize(("make", "got"), ODD_VALUES.values(), ids=ODD_VALUES)
+@pytest.mark.parametrize(
+    ("exercise_id", "entry"),
+    [("07-shapes", "q"), ("07-shapes", "parameters"), ("07-rank", "why")],
+)
+def test_an_odd_value_is_named_and_costs_its_own_entry_alone(
+    exercise_id, entry, make, got, capsys
+):
+    exercise = EXERCISES[exercise_id]
+    right = exercise.as_answer(exercise.reference)
+    report = check(exercise_id, {**right, entry: make()})
+    assert [o.name for o in report.outcomes if not o.holds] == [entry]
+    assert f"    got       {got}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "entry", "value"),
+    [("07-shapes", "q", OddList([3])), ("07-rank", "why", OddText("four " * 9))],
+)
+def test_a_value_that_raises_when_read_costs_its_own_entry_alone(
+    exercise_id, entry, value, capsys
+):
+    exercise = EXERCISES[exercise_id]
+    right = exercise.as_answer(exercise.reference)
+    report = check(exercise_id, {**right, entry: value})
+    assert [o.name for o in report.outcomes if not o.holds] == [entry]
+    assert (
+        f"    got       {RAISES}\n    question  Which object of your own is in it?"
+        in capsys.readouterr().out
+    )
+
+
+def test_odd_values_alone_are_an_attempt():
+    report = check("07-shapes", dict.fromkeys(RIGHT_SHAPES, Hostile()))
+    assert [o.name for o in report.outcomes if o.failure] == list(RIGHT_SHAPES)
+
+
+def test_an_odd_value_beside_nothing_leaves_the_rest_not_filled_in():
+    report = check("07-shapes", {"q": Hostile(), "weights": None})
     assert [o.name for o in report.outcomes if o.failure] == ["q"]
+    assert [o.name for o in report.outcomes if not o.filled_in] == (
+        ["weights", "output", "parameters", "more"]
+    )
+
+
+def test_a_result_that_raises_fails_the_property_alone():
+    def at_times_odd(x, w_q, w_k, w_v, w_o, h):
+        lone = x.shape[1] == 1
+        return OddList() if lone else MHA(x, w_q, w_k, w_v, w_o, h)
+
+    report = check("07-mha", at_times_odd)
+    assert [o.name for o in report.outcomes if o.failure] == ["alone"]
 
 
 def test_what_cannot_be_looked_at_is_named(capsys):
@@ -438,33 +528,85 @@ def test_a_random_answer_gets_the_same_report_after_any_history():
     assert reports[0] == reports[1]
 
 
-def test_what_an_answer_sets_is_restored(plain):  # beartype draws random numbers
-    exercises = importlib.import_module("mha_teach.exercises")
+def settings():
+    numpy_state = np.random.get_state(legacy=False)  # noqa: NPY002
+    return {
+        "dtype": torch.get_default_dtype(),
+        "device": torch.get_default_device(),
+        "grad": torch.is_grad_enabled(),
+        "threads": torch.get_num_threads(),
+        "deterministic": torch.get_deterministic_debug_mode(),
+        "warnings": warnings.filters[:],
+        "random": random.getstate(),
+        "numpy": (numpy_state["state"]["pos"], numpy_state["state"]["key"].tolist()),
+        "torch": torch.get_rng_state().tolist(),
+    }
 
-    def settings():
-        numpy_state = np.random.get_state(legacy=False)  # noqa: NPY002
-        return (
-            torch.get_default_dtype(),
-            torch.is_grad_enabled(),
-            random.getstate(),
-            numpy_state["state"]["pos"],
-            numpy_state["state"]["key"].tolist(),
-        )
+
+def unsettle(*inputs):
+    torch.set_default_dtype(torch.float16)
+    torch.set_default_device("meta")
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(2)
+    torch.use_deterministic_algorithms(True)
+    warnings.simplefilter("ignore")
+    random.random()
+    np.random.random()  # noqa: NPY002
+    torch.manual_seed(3)
+
+
+@pytest.fixture
+def resettled():
+    with warnings.catch_warnings():
+        yield
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+    torch.set_grad_enabled(True)
+    torch.set_num_threads(1)
+    torch.set_deterministic_debug_mode("default")
+
+
+@pytest.mark.usefixtures("resettled")
+@pytest.mark.parametrize("ending", [MHA, raising(OSError()), raising(SystemExit())])
+def test_what_an_answer_sets_is_restored(plain, ending):  # beartype draws at random
+    exercises = importlib.import_module("mha_teach.exercises")
+    torch.set_deterministic_debug_mode("warn")
+    before = settings()
+    report = exercises.check("07-mha", lambda *inputs: unsettle() or ending(*inputs))
+    assert settings() == before
+    assert report.passed == (ending is MHA)
+    assert not torch.overrides.has_torch_function(())  # no mode is left on
+    unsettle()
+    after = settings()
+    assert [name for name in before if before[name] == after[name]] == []
+
+
+@pytest.mark.usefixtures("resettled")
+def test_what_an_answer_sets_is_restored_after_an_interrupt():
+    device = torch.get_default_device()
+
+    def interrupted(*inputs):
+        unsettle()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check("07-mha", interrupted)
+    assert torch.get_default_device() == device
+    assert torch.get_default_dtype() == torch.float32
+
+
+@pytest.mark.usefixtures("resettled")
+def test_what_an_answer_sets_does_not_reach_the_next_property():
+    seen = []
 
     def unsettling(*inputs):
-        torch.set_default_dtype(torch.float64)
-        torch.set_grad_enabled(False)
-        random.seed(3)
-        np.random.seed(3)  # noqa: NPY002
+        seen.append((torch.get_default_device().type, torch.get_default_dtype()))
+        unsettle()
         return MHA(*inputs)
 
-    before = settings()
-    try:
-        assert exercises.check("07-mha", unsettling).passed
-        assert settings() == before
-    finally:
-        torch.set_default_dtype(torch.float32)
-        torch.set_grad_enabled(True)
+    check("07-mha", unsettling)
+    assert len(seen) > 1
+    assert set(seen) == {("cpu", torch.float32)}
 
 
 def test_another_default_dtype_changes_nothing():
@@ -474,6 +616,22 @@ def test_another_default_dtype_changes_nothing():
         assert check("07-bug", chapter_07.rebuilt).passed
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.usefixtures("resettled")
+def test_another_default_device_changes_nothing():
+    def is_right():
+        return check("07-mha", MHA).passed and check("07-shapes", RIGHT_SHAPES).passed
+
+    meta = torch.device("meta")
+    torch.set_default_device(meta)
+    assert is_right()
+    assert torch.get_default_device() == meta
+    torch.set_default_device(None)
+    with meta:
+        assert is_right()
+        assert torch.get_default_device() == meta
+    assert torch.get_default_device() == torch.device("cpu")
 
 
 def test_comparisons_cannot_be_patched_away(monkeypatch):
@@ -800,7 +958,9 @@ def test_a_half_filled_answer_is_told_what_is_missing(capsys):
     report = check("07-shapes", {"q": RIGHT_SHAPES["q"], "weights": None})
     printed = capsys.readouterr().out
     assert "✓ q: the shape of q\n· weights: not filled in\n· output: not f" in printed
-    assert "1 of 5 hold: 0.4 of 2 points" in printed
+    assert printed.endswith(
+        "\n1 of 5 properties hold. Each counts the same: 0.4 of 2 points.\n"
+    )
     assert "✗" not in printed
     assert "question" not in printed
     assert report.first_failure is None
@@ -966,6 +1126,27 @@ def test_hints_come_one_by_one_and_begin_again(capsys):
         *(f"Hint {i} of 3: {text}" for i, text in enumerate(hints, 1)),
         f"Hint 1 of 3: {hints[0]}",
     ]
+
+
+def test_a_passed_exercise_needs_no_hint(capsys, monkeypatch):
+    check("07-mha", MHA)
+    monkeypatch.setattr("mha_teach.exercises._passed_last", {})  # another session
+    capsys.readouterr()
+    hint("07-mha")
+    assert capsys.readouterr().out == (
+        "You have passed 07-mha: there is nothing left to hint at. solution('07-mha') "
+        "shows a worked solution to compare with yours.\n"
+    )
+
+
+def test_hints_come_back_when_a_passed_exercise_fails_again(capsys):
+    check("07-mha", MHA)
+    check("07-mha", None)
+    hint("07-mha")
+    assert "You have passed 07-mha" in capsys.readouterr().out
+    check("07-mha", lambda *inputs: 0)
+    hint("07-mha")
+    assert "\nHint 1 of 3: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)

@@ -51,7 +51,11 @@ def test_no_notebook_lacks_a_source():
 def compare_cells(twin, source):
     expected = notebooks.unexecuted(source)
     expected.metadata = twin.metadata
-    compare_notebooks(twin, expected, "py:percent", allow_expected_differences=True)
+    try:
+        compare_notebooks(twin, expected, "py:percent", allow_expected_differences=True)
+    except NotebookDifference as difference:
+        remedy = f"run: python3 book.py notebooks {source.name[:2]}"
+        raise NotebookDifference(f"{difference}\n{remedy}") from None
 
 
 def test_twin_equals_its_source(source, twin):
@@ -60,7 +64,8 @@ def test_twin_equals_its_source(source, twin):
 
 def test_a_changed_character_is_noticed(source, twin):
     twin.cells[-1].source += "!"
-    with pytest.raises(NotebookDifference):
+    remedy = rf"\nrun: python3 book\.py notebooks {source.name[:2]}$"
+    with pytest.raises(NotebookDifference, match=remedy):
         compare_cells(twin, source)
 
 
@@ -161,10 +166,17 @@ def test_a_relative_path_and_a_fraction_are_fit():
     assert notebooks.complaints(nbformat.v4.new_notebook(cells=[cell])) == []
 
 
-def test_a_heavy_notebook_is_named():
-    cell = nbformat.v4.new_code_cell(outputs=[output(**{"text/plain": "x" * 500_001})])
-    found = notebooks.complaints(nbformat.v4.new_notebook(cells=[cell]))
-    assert "the limit is 500000" in found[0]
+def test_the_largest_cell_of_a_heavy_notebook_is_named():
+    cells = [
+        nbformat.v4.new_code_cell(outputs=[output(**{"text/plain": "x" * length})])
+        for length in (170_000, 200_000, 180_000)
+    ]
+    (found,) = notebooks.complaints(nbformat.v4.new_notebook(cells=cells))
+    assert re.fullmatch(
+        f"cell {cells[1].id} is the largest of the notebook's 55\\d{{4}} bytes; "
+        "the limit is 500000",
+        found,
+    )
 
 
 def test_clean_drops_what_needs_a_kernel():
@@ -210,6 +222,21 @@ def test_a_raising_cell_is_named_in_one_line(tmp_path, monkeypatch):
     assert stopped.value.code == (
         "01_small.py: cell ch-01-small-00 raised IndexError: list index out of range"
     )
+
+
+def test_a_heavy_notebook_ends_the_run_and_its_twin_stays(tmp_path, monkeypatch):
+    heavy = chapter(tmp_path, r"print(('x' * 99 + '\n') * 5_100)")
+    twin = heavy.with_suffix(".ipynb")
+    twin.write_text("the earlier one", "utf-8")
+    never = tmp_path / "02_never_reached.py"
+    monkeypatch.setattr(notebooks, "sources", lambda prefix: [heavy, never])
+    with pytest.raises(SystemExit) as stopped:
+        notebooks.main([])
+    assert re.match(
+        r"01_small\.py: not written\ncell ch-01-small-00 is the largest of the note",
+        stopped.value.code,
+    )
+    assert twin.read_text("utf-8") == "the earlier one"
 
 
 def test_a_cell_that_ends_the_kernel_is_named(tmp_path):

@@ -116,7 +116,11 @@ def complaints(notebook: NotebookNode) -> list[str]:
         found.append("the notebook holds widget state")
     size = len(nbformat.writes(notebook).encode())
     if size > MAX_BYTES:
-        found.append(f"the notebook has {size} bytes; the limit is {MAX_BYTES}")
+        largest = max(notebook.cells, key=lambda cell: len(json.dumps(cell)))
+        found.append(
+            f"cell {largest.id} is the largest of the notebook's {size} bytes; "
+            f"the limit is {MAX_BYTES}"
+        )
     return found
 
 

@@ -19,6 +19,7 @@ EXERCISES: dict[str, Exercise] = {
 }
 
 _hints_given: dict[str, int] = {}
+_passed_last: dict[str, bool] = {}
 
 
 def check(id: str, answer: Any = None, seed: Seed = None) -> Report:
@@ -48,13 +49,23 @@ def check(id: str, answer: Any = None, seed: Seed = None) -> Report:
     report = evaluate(exercise, answer, seed)
     if not report.not_attempted:
         _progress.record(id, report.share)
+        _passed_last[id] = report.passed
     print(report)
     return report
 
 
 def hint(id: str) -> None:
-    """Print the next hint; after the last one, the first again."""
+    """Print the next hint; after the last one, the first again.
+
+    An exercise that is passed needs none, until a check of it fails again.
+    """
     hints = _find(id).hints
+    if _passed_last.get(id, _progress.best().get(id) == 1):
+        print(
+            f"You have passed {id}: there is nothing left to hint at. "
+            f"solution({id!r}) shows a worked solution to compare with yours."
+        )
+        return
     given = _hints_given.get(id, 0) % len(hints)
     _hints_given[id] = given + 1
     print(f"Hint {given + 1} of {len(hints)}: {hints[given]}")

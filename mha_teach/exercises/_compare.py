@@ -7,8 +7,10 @@ first imported: code that later replaces ``torch.allclose`` changes no verdict.
 from collections.abc import Sequence
 from itertools import islice
 from math import isnan, sqrt
+from numbers import Number
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +18,8 @@ TOLERANCE = 1e-4  # of the largest expected entry; float32 sums in any order pas
 
 MOST_AXES = 64  # of a shape; what is longer was meant as something else
 MOST_ENTRIES = 1_000_000
+
+ROWS = (Tensor, np.ndarray, list, tuple)
 
 _entries = Tensor.tolist
 
@@ -44,7 +48,7 @@ def difference(
         Whether the expected sizes and numbers may be shown.
     """
     if isinstance(expected, str):
-        return None if got == expected else Difference(expected, str(got))
+        return _text_difference(expected, got)
     if isinstance(expected, tuple):
         return _shape_difference(expected, got, axes, reveal)
     return _number_difference(torch.as_tensor(expected), got, axes, reveal)
@@ -61,7 +65,7 @@ def named_sizes(shape: Sequence[int], axes: str) -> str:
 def has_nan(value: Any) -> bool:
     """Return whether a tensor, an array or a number holds a nan, if not too large."""
     try:
-        found = torch.as_tensor(value).detach()
+        found = _as_tensor(value)
         if found.numel() > MOST_ENTRIES:
             return False
         return any(map(isnan, _entries(found.flatten())))
@@ -74,12 +78,25 @@ def is_sparse(value: Any) -> bool:
     return isinstance(value, Tensor) and "sparse" in str(value.layout)
 
 
+def _as_tensor(value: Any) -> Tensor:
+    """Turn numbers into a tensor; a range or a generator may have no end."""
+    if not isinstance(value, (*ROWS, Number, np.generic)):
+        raise TypeError
+    return torch.as_tensor(value).detach()
+
+
+def _text_difference(expected: str, got: Any) -> Difference | None:
+    if not isinstance(got, str):
+        return Difference(expected, _kind(got))
+    return None if got == expected else Difference(expected, got)
+
+
 def _shape_difference(
     expected: tuple[int, ...], got: Any, axes: str, reveal: bool
 ) -> Difference | None:
     names = axes.split()
     wanted = named_sizes(expected, axes) if reveal else f"({', '.join(names)})"
-    if isinstance(got, str) or isinstance(got, Tensor) and got.numel() > MOST_AXES:
+    if not isinstance(got, ROWS) or isinstance(got, Tensor) and got.numel() > MOST_AXES:
         return Difference(wanted, _kind(got))
     try:
         found = tuple(int(size) for size in islice(got, MOST_AXES + 1))
@@ -105,7 +122,7 @@ def _number_difference(
     else:
         wanted = _number(_entries(expected)) if reveal else "another number"
     try:
-        found = torch.as_tensor(got).detach()
+        found = _as_tensor(got)
     except (TypeError, ValueError, RuntimeError):
         return Difference(wanted, _kind(got))
     if found.shape != expected.shape:
@@ -191,4 +208,6 @@ def _kind(got: Any) -> str:
         return f"{kind} of shape {tuple(got.shape)}"
     if isinstance(got, list | tuple):
         return f"a {type(got).__name__} of {len(got)}"
-    return f"{got!r:.40}" if isinstance(got, int | float | str) else type(got).__name__
+    if isinstance(got, int | float | str):
+        return f"{got!r:.40}"
+    return f"a value of type {type(got).__name__}"

@@ -75,10 +75,14 @@ class Report:
     setting: str = ""
 
     @property
+    def held(self) -> int:
+        """How many properties hold."""
+        return sum(outcome.holds for outcome in self.outcomes)
+
+    @property
     def share(self) -> float:
         """The share of the properties that hold, 0 to 1."""
-        held = sum(outcome.holds for outcome in self.outcomes)
-        return held / len(self.outcomes) if self.outcomes else 0.0
+        return self.held / len(self.outcomes) if self.outcomes else 0.0
 
     @property
     def passed(self) -> bool:
@@ -104,13 +108,18 @@ class Report:
             lines.append(str(outcome))
             if outcome is first:
                 lines.append(str(outcome.failure))
-        held = sum(outcome.holds for outcome in self.outcomes)
-        lines.append(f"{held} of {len(self.outcomes)} hold: {self._points()}")
+        lines.append(self._result())
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         state = "not attempted" if self.not_attempted else self._points()
         return f"<Report {self.id}: {state}>"
+
+    def _result(self) -> str:
+        result = f"{self.held} of {len(self.outcomes)} properties hold"
+        if self.passed:
+            return f"{result}: passed, {self._points()}."
+        return f"{result}. Each counts the same: {self._points()}."
 
     def _points(self) -> str:
         return f"{self.score:g} of {self.points} points"

@@ -11,6 +11,7 @@ import io
 import linecache
 import random
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, NamedTuple
@@ -31,7 +32,8 @@ LINE_LENGTH = 200
 
 def evaluate(exercise: Exercise, answer: Any, seed: Seed = None) -> Report:
     """Try every property of an exercise on an answer."""
-    with _settings_kept():
+    # Not for each call: Python would show a warning again after each restoring.
+    with warnings.catch_warnings(), _settings_kept():
         trial = _Trial(exercise, answer, seed)
         try:
             not_attempted = trial.why_not_attempted()
@@ -39,25 +41,55 @@ def evaluate(exercise: Exercise, answer: Any, seed: Seed = None) -> Report:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            not_attempted, outcomes = "", (_unreadable(error),)
+            not_attempted, outcomes = "", (_form(_unreadable(error)),)
     setting = "" if exercise.wants_function else exercise.setting(seed)
     return Report(exercise.id, exercise.points, outcomes, not_attempted, setting)
+
+
+def _use_deterministic_algorithms(debug_mode: int) -> None:
+    torch.use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+_SETTINGS = (
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.get_deterministic_debug_mode, _use_deterministic_algorithms),
+)
+_RANDOM_STATES = (
+    (random.getstate, random.setstate),
+    (np.random.get_state, np.random.set_state),  # noqa: NPY002
+    (torch.get_rng_state, torch.set_rng_state),
+)
 
 
 @contextmanager
 def _settings_kept() -> Iterator[None]:
     """Restore the random states and torch's settings that an answer may change."""
-    dtype, has_grad = torch.get_default_dtype(), torch.is_grad_enabled()
-    python_state = random.getstate()
-    numpy_state = np.random.get_state()  # noqa: NPY002
+    settings = [read() for read, _ in _SETTINGS]
+    states = [read() for read, _ in _RANDOM_STATES]
     try:
-        with torch.random.fork_rng(devices=[]):
+        with _on_cpu():
             yield
     finally:
-        torch.set_default_dtype(dtype)
-        torch.set_grad_enabled(has_grad)
-        random.setstate(python_state)
-        np.random.set_state(numpy_state)  # noqa: NPY002
+        for (read, write), value in zip(_SETTINGS, settings, strict=True):
+            if read() != value:
+                write(value)
+        for (_, write), state in zip(_RANDOM_STATES, states, strict=True):
+            write(state)
+
+
+@contextmanager
+def _on_cpu() -> Iterator[None]:
+    """Make the CPU, where inputs are drawn, the default device for a while."""
+    device = torch.get_default_device()
+    torch.set_default_device("cpu")
+    try:
+        yield
+    finally:
+        torch.set_default_device(None)
+        if torch.get_default_device() != device:
+            torch.set_default_device(device)
 
 
 class _Raised(NamedTuple):
@@ -132,13 +164,22 @@ class _Trial:
         observed = self._run(prop.observe, inputs)
         if not self.exercise.wants_function and _is_empty(observed):
             return Outcome(prop.name, prop.claim, "", None, filled_in=False)
-        if isinstance(observed, _Raised):
-            failure = self._failure_by(observed, prop, inputs)
-        else:
-            failure = self._failure(observed, prop)
+        try:
+            failure = self._failure(observed, prop, inputs)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            failure = _unreadable(error)
         is_drawn_anew = self.exercise.wants_function
         used = _sizes(inputs, self.exercise.axes) if is_drawn_anew else ""
         return Outcome(prop.name, prop.claim, used, failure)
+
+    def _failure(self, observed: Any, prop: Property, inputs: Inputs) -> Failure | None:
+        if not isinstance(observed, _Raised):
+            return self._mismatch(observed, prop)
+        if self.exercise.wants_function:
+            return self._failure_by(observed, prop, inputs)
+        return _unreadable(observed.error)
 
     def _failure_by(self, raised: _Raised, prop: Property, inputs: Inputs) -> Failure:
         error, line = raised.error, _own_line(raised.error, self.answer)
@@ -156,7 +197,7 @@ class _Trial:
         question = self._known_slip(raised, prop) or by_kind
         return Failure("a result", got, question, notes)
 
-    def _failure(self, observed: Any, prop: Property) -> Failure | None:
+    def _mismatch(self, observed: Any, prop: Property) -> Failure | None:
         expected = self._observed_by(self.exercise.reference, prop)
         found = self._difference(expected, observed, prop)
         if found is None:
@@ -252,7 +293,8 @@ class _Trial:
             return self.answer
         copies = copy.deepcopy(inputs)
         try:
-            self.returned = self.answer(*copies)
+            with _settings_kept():
+                self.returned = self.answer(*copies)
             return self.returned
         finally:
             for name, before, after in zip(
@@ -270,19 +312,27 @@ def _form(failure: Failure) -> Outcome:
     return Outcome("form", "the answer has the form asked for", "", failure)
 
 
-def _unreadable(error: BaseException) -> Outcome:
+def _unreadable(error: BaseException) -> Failure:
     """Say that an answer, or what it made, raised while it was looked at."""
-    return _form(
-        Failure(
-            "plain tensors, numbers or errors",
-            f"something that raises {type(error).__name__} when looked at",
-            "Which object of your own is in it? Hand in plain values instead.",
-        )
+    return Failure(
+        "plain tensors, numbers, text or errors",
+        f"something that raises {type(error).__name__} when looked at",
+        "Which object of your own is in it? Hand in plain values instead.",
     )
 
 
 def _is_empty(answer: Any, depth: int = MAX_DEPTH) -> bool:
-    """Return whether there is nothing in an answer; what lies too deep counts."""
+    """Return whether there is nothing in an answer.
+
+    What lies too deep, or raises when looked at, is something.
+    """
+    try:
+        return _holds_nothing(answer, depth)
+    except Exception:
+        return False
+
+
+def _holds_nothing(answer: Any, depth: int) -> bool:
     if answer is None or answer is ... or answer is NotImplemented:
         return True
     if isinstance(answer, str):

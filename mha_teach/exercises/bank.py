@@ -62,14 +62,17 @@ def entry(key: str | int) -> Callable[[Callable, Inputs], Any]:
     return observe
 
 
-def words(key: str, at_least: int = 20) -> Callable[[Callable, Inputs], str]:
+def words(key: str, at_least: int = 20) -> Callable[[Callable, Inputs], Any]:
     """Observe whether an entry is a written answer; what it says is not judged."""
 
-    def observe(function: Callable, inputs: Inputs) -> str:
-        text = str(entry(key)(function, inputs) or "").strip()
-        if len(text) >= at_least:
+    def observe(function: Callable, inputs: Inputs) -> Any:
+        text = entry(key)(function, inputs)
+        if not isinstance(text, str):
+            return text
+        length = len(text.strip())
+        if length >= at_least:
             return "a sentence or two"
-        return f"{len(text)} characters" if text else ""
+        return f"{length} characters" if length else ""
 
     return observe
 
