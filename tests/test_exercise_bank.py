@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from mha_teach.exercises import EXERCISES, chapter_07, evaluate
-from mha_teach.exercises.bank import Draw, Wrong, slip, source
+from mha_teach.exercises.bank import Draw, Wrong, slip, source, words
 from tools import solutions, wrong_answers
 
 SEEDS = (None, 1, 2, "a secret")
@@ -139,6 +139,20 @@ def test_a_slip_that_fits_nowhere_or_twice_is_an_error():
         _ = slip(chapter_07.mha, "split", "cut").source
 
 
+@pytest.mark.parametrize(
+    ("value", "observed"),
+    [
+        (" a reason of 20 chars ", "a sentence or two"),
+        ("  because ", "7 characters"),
+        (" ", ""),
+        (123456789012345678901, 123456789012345678901),
+        (["one sentence", "and another"], ["one sentence", "and another"]),
+    ],
+)
+def test_only_text_is_a_written_answer(value, observed):
+    assert words("why")(lambda: {"why": value}, {}) == observed
+
+
 # What the learner's notebook says is what the bank holds
 
 
@@ -204,10 +218,18 @@ def test_entries_asked_for_are_those_checked(notebook):
 
 def test_solution_pages_are_those_of_the_bank():
     for path, text in solutions.pages().items():
-        assert path.read_text("utf-8") == text, "run python tools/solutions.py"
+        assert path.read_text("utf-8") == text, "run: python tools/solutions.py"
         for exercise in EXERCISES.values():
             assert source(exercise.reference) in text
-            assert exercise.explanation in text
+            assert solutions.marked_up(exercise.explanation) in text
+
+
+def test_formulas_and_code_are_marked_up_on_the_page():
+    text = "h·d_k = d_model, not `h`: x @ w.T has W^Q and n=5 rows, which is how."
+    assert solutions.marked_up(text) == (
+        r"$h \cdot d_k = d_\text{model}$, not `h`: `x @ w.T` has $W^Q$ and $n=5$ rows, "
+        "which is how."
+    )
 
 
 # The table

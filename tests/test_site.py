@@ -4,11 +4,14 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import ROOT, copy_theme
+from mha_teach.exercises import EXERCISES
+from mha_teach.exercises.bank import source
 from tools import site
 
 pytestmark = pytest.mark.site
@@ -62,6 +65,17 @@ def test_two_sound_pages_are_built(book, site_tool):
     html = book / "_build" / "html"
     assert 'href="second/#there"' in (html / "index.html").read_text("utf-8")
     assert "Words." in (html / "second" / "index.html").read_text("utf-8")
+
+
+def test_a_built_site_says_how_to_look_at_it(book, site_tool):
+    program = [sys.executable, ROOT / "tools" / "site.py"]
+    result = subprocess.run(
+        program, cwd=book, capture_output=True, encoding="utf-8", check=True
+    )
+    assert result.stdout.endswith(
+        "run this and open http://127.0.0.1:8000:\n"
+        "  python3 -m http.server --bind 127.0.0.1 --directory _build/html\n"
+    )
 
 
 # Each mistake stands on a page of its own, named by its key. The three who find them,
@@ -346,3 +360,61 @@ def test_the_book_publishes_no_configuration(book_site):
         "404.html", "assets", "chapters", "favicon.svg", "files", "index.html",
         "search.json", "site.css", "site.js", "source", "theme.js", "vendor",
     }  # fmt: skip
+
+
+def test_the_book_has_a_page_for_the_card_of_its_artifact(book_site):
+    """In JupyterLab the same link opens the file."""
+    chapter = (book_site / "chapters/multi-head-attention/index.html").read_text(
+        "utf-8"
+    )
+    card = "../../chapters/artifacts/heads-grid/"
+    for words in ("how", "card", "The trained models"):
+        assert f'<a href="{card}">{words}</a>' in chapter
+    assert not (book_site / "source/chapters/artifacts").exists()
+
+
+def test_a_notebook_that_is_offered_says_that_it_needs_the_book(book_site):
+    for path in book_site.rglob("index.html"):
+        page = path.read_text("utf-8")
+        offers = "Download the notebook" in page
+        assert offers == ("To run it you need a clone of the book" in page), path
+
+
+@pytest.fixture(scope="module")
+def search_records(book_site):
+    """What the search box of the book looks through, by address."""
+    records = json.loads((book_site / "search.json").read_text("utf-8"))
+    return {record["url"]: record for record in records}
+
+
+def test_the_search_finds_the_solutions_but_tells_none(search_records):
+    page = "chapters/exercises/multi-head-attention-solutions/"
+    [record] = [record for url, record in search_records.items() if page in url]
+    assert record["title"] == "Worked solutions: multi-head attention"
+    titles = [f"{e.id} · {e.title}" for e in EXERCISES.values()]
+    assert record["text"].endswith(" ".join(["this page cannot.", *titles]))
+    assert record["code"] == ""
+
+
+def test_the_search_holds_no_solution_anywhere(search_records):
+    for exercise in EXERCISES.values():
+        code = " ".join(source(exercise.reference).split())
+        for url, record in search_records.items():
+            assert code not in record["code"], url
+
+
+def test_the_search_finds_the_functions_of_the_published_sources(
+    search_records, book_site
+):
+    [path] = (book_site / "source").rglob("*.html")
+    name = path.relative_to(book_site).as_posix()
+    lines = (ROOT / "mha_teach/attention.py").read_text("utf-8").splitlines()
+    for function in ("scaled_dot_product_attention", "trace", "from_torch"):
+        [line] = (i for i, text in enumerate(lines, 1) if f"def {function}(" in text)
+        record = search_records[f"{name}#L{line}"]
+        assert (record["title"], record["section"]) == (
+            "mha_teach/attention.py",
+            function,
+        )
+        assert f"def {function}(" in record["code"]
+        assert record["text"]

@@ -6,6 +6,7 @@ import pytest
 
 from browser import axe_violations
 from conftest import ROOT
+from lab import jupyterlab
 
 pytestmark = [pytest.mark.site, pytest.mark.browser]
 
@@ -30,6 +31,15 @@ def sample(serve, sample_site):
 def book(serve, book_site):
     """The address of the book's own site."""
     return serve(book_site)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """JupyterLab on a copy of the chapters."""
+    folder = tmp_path_factory.mktemp("lab") / "chapters"
+    shutil.copytree(ROOT / "chapters", folder)
+    with jupyterlab(folder, tmp_path_factory.mktemp("home")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -303,3 +313,54 @@ def test_the_book_links_to_the_source_it_was_built_from(reader, book, book_site)
         "utf-8"
     )
     assert page.locator(".source pre").text_content().strip() == text.strip()
+
+
+def test_the_formulas_of_the_exercises_fit_a_telephone(reader, book):
+    page = reader.open(
+        f"{book}chapters/exercises/multi-head-attention/", viewport=PHONE
+    )
+    formulas = page.locator(".equation").all()
+    assert len(formulas) == 2
+    for formula in formulas:
+        assert formula.evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+def folds(page, within):
+    """Return what is written on each fold of a page, all of which must be closed."""
+    page.locator(f"{within} summary").first.wait_for()
+    assert page.locator(f"{within} details[open]").count() == 0
+    assert not is_in_sight(page, f"{within} pre")
+    return page.locator(f"{within} summary").all_inner_texts()
+
+
+def test_worked_solutions_are_folded_on_the_site_and_in_jupyterlab(reader, book, lab):
+    """No answer is in sight before it is asked for, wherever the page is opened."""
+    site = reader.open(f"{book}chapters/exercises/multi-head-attention-solutions/")
+    on_the_site = folds(site, "main .cell")
+    assert len(on_the_site) == 4
+    notebook = "lab/tree/exercises/07_multi_head_attention.ipynb"
+    jupyter = reader.open(f"{lab.url(notebook)}&reset")
+    jupyter.get_by_role("link", name="on one page").click()
+    preview = ".jp-MarkdownViewer .jp-RenderedMarkdown"
+    assert folds(jupyter, preview) == on_the_site
+    for part, formula in (
+        (site.locator("main .cell"), ".katex"),
+        (jupyter.locator(preview), "mjx-container"),
+    ):
+        answer = part.locator("details", has_text="07-mha")
+        answer.locator("summary").click()
+        code = answer.locator("pre", has_text="def mha(x")
+        assert code.is_visible()
+        code.locator('span:text-is("def")').first.wait_for()
+        answer.locator(formula).nth(2).wait_for()  # W^O and the two widths
+        assert answer.locator(formula).count() == 3
+
+
+def test_the_chapter_leads_to_the_card_in_jupyterlab(reader, lab):
+    notebook = lab.url("lab/tree/07_multi_head_attention.ipynb")
+    window = {"width": 1366, "height": 6000}
+    page = reader.open(f"{notebook}&reset", viewport=window)
+    page.get_by_role("link", name="how", exact=True).click()
+    heading = page.locator(".jp-MarkdownViewer h1")
+    heading.wait_for()
+    assert heading.text_content().startswith("The trained models")

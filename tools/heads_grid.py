@@ -163,7 +163,7 @@ def summary(values: list[float]) -> str:
 
 def card(accuracies: dict[str, list[float]], longer: dict[str, list[float]]) -> str:
     size = ARTIFACT.stat().st_size / 1000
-    return f"""# heads_grid.json
+    return f"""# The trained models behind Heads
 
 {len(SETTINGS)} settings of one small model, each trained from {len(SEEDS)} seeds: what
 the Heads explorer shows.

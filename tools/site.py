@@ -238,11 +238,18 @@ class Page(HTMLParser):
         return target / "index.html" if target.is_dir() else target
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Build the site of the project that this is run in, and say how to look at it."""
     try:
         build(Path.cwd())
     except SiteError as error:
         sys.exit(f"The site was not built.\n{error}")
     print(
-        "The site is in _build/html. To read it: python -m http.server -d _build/html"
+        "The site is in _build/html. To read it, run this and open "
+        "http://127.0.0.1:8000:\n"
+        "  python3 -m http.server --bind 127.0.0.1 --directory _build/html"
     )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,11 @@
 """Write the page of worked solutions beside each exercise notebook.
 
 ``python tools/solutions.py`` takes them from the bank in ``mha_teach/exercises``: what
-``solution("07-mha")`` prints, one fold for each exercise.
+``solution("07-mha")`` prints, one fold for each exercise, with its formulas set.
 """
 
 import re
+from html import escape
 from pathlib import Path
 
 from mha_teach.exercises import EXERCISES
@@ -19,14 +20,26 @@ To the [exercises]({notebook}). Try each one first: the check can say what is wr
 *your* answer, this page cannot.
 """
 
+# HTML, for JupyterLab and GitHub do not know the site's own folds. What is in one of
+# class "solution" is left out of the site's search.
 FOLD = """
-:::{{dropdown}} {id} · {title}
+<details class="solution">
+<summary>{id} · {title}</summary>
+
 ```python
 {source}```
 
 {explanation}
-:::
+
+</details>
 """
+
+SYMBOL = r"(?:W\^[QKVO]|d_(?:model|k|v)|\b[hn]\b)"
+MARKED_UP = re.compile(
+    rf"(?P<as_it_is>`[^`]*`)"
+    rf"|(?P<code>\w+ @ \w+(?:\.T)?)"
+    rf"|(?P<formula>{SYMBOL}(?: ?[=·] ?(?:{SYMBOL}|\d+))*)"
+)
 
 
 def pages() -> dict[Path, str]:
@@ -57,10 +70,24 @@ def fold(exercise: Exercise) -> str:
     """Return one exercise's solution, folded away behind its title."""
     return FOLD.format(
         id=exercise.id,
-        title=exercise.title,
+        title=escape(exercise.title),
         source=source(exercise.reference),
-        explanation="\n\n".join(exercise.remarks()),
+        explanation="\n\n".join(map(marked_up, exercise.remarks())),
     )
+
+
+def marked_up(text: str) -> str:
+    """Return what ``solution`` prints with its code and its formulas marked as such."""
+    return MARKED_UP.sub(_marked_up, text)
+
+
+def _marked_up(found: re.Match) -> str:
+    if found["code"]:
+        return f"`{found['code']}`"
+    if found["formula"]:
+        tex = found["formula"].replace("d_model", r"d_\text{model}")
+        return f"${tex}$".replace("·", r" \cdot ")
+    return found["as_it_is"]
 
 
 def main() -> None:

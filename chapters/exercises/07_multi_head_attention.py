@@ -106,8 +106,14 @@ check("07-bug", rebuilt)
 # %% [markdown]
 # ## ●● Multi-head attention from four matrices
 #
-# $$ \operatorname{MultiHead}(x) = \operatorname{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\, W^O, \qquad
-# \mathrm{head}_i = \operatorname{softmax}\!\left(\frac{x W_i^Q (x W_i^K)^\top}{\sqrt{d_k}}\right) x W_i^V $$
+# $$ \begin{aligned}
+# &\operatorname{MultiHead}(x) = \\
+# &\quad \operatorname{Concat}(\mathrm{head}_1, \ldots, \mathrm{head}_h)\, W^O
+# \end{aligned} $$
+#
+# $$ \mathrm{head}_i = \operatorname{softmax}\!\left(\frac{q_i k_i^\top}{\sqrt{d_k}}\right) v_i $$
+#
+# with $q_i = x W_i^Q$, $k_i = x W_i^K$ and $v_i = x W_i^V$.
 #
 # Write it. The heads' matrices stand side by side, so that one product makes the queries of all heads:
 #

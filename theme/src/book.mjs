@@ -6,7 +6,7 @@ const TIP_LENGTH = 240;
 
 export function describeBook({ config, project, pages }) {
   const { options } = config;
-  const described = pages.map(describePage);
+  const described = pages.map((page) => describePage(page, project));
   const path = (slug) =>
     slug === project.index
       ? ""
@@ -32,8 +32,11 @@ export function describeBook({ config, project, pages }) {
   };
 }
 
-export function describePage({ slug, location, frontmatter }) {
-  const { title, short_title: shortTitle = title, description, date } = frontmatter;
+/** The contents may give a page a shorter title than it has on its own. */
+function describePage({ slug, location, frontmatter }, project) {
+  const { title, description, date } = frontmatter;
+  const listed = project.pages.find((page) => page.slug === slug);
+  const shortTitle = listed?.short_title ?? frontmatter.short_title ?? title;
   const number = location.match(/^\/chapters\/0?(\d+)_/)?.[1];
   return {
     slug,

@@ -119,7 +119,8 @@ const handlers = {
 };
 
 function details(node, page) {
-  return h("details", { id: node.html_id, open: node.open }, page.children(node));
+  const { html_id: id, open, class: className } = node;
+  return h("details", { id, open, className }, page.children(node));
 }
 
 function code({ value, lang, showLineNumbers, emphasizeLines, visibility }) {

@@ -1,5 +1,5 @@
 // What the search box looks through: one record per section, prose apart from code.
-import { textOf } from "./text.mjs";
+import { squeezed, textOf } from "./text.mjs";
 
 const HEADING = /^h[23]$/;
 const CODE = new Set(["pre", "script", "style"]);
@@ -34,6 +34,7 @@ export function searchRecords(title, path, body) {
   function walk(node) {
     const current = records.at(-1);
     if (node.properties?.ariaHidden) return;
+    if (isSolution(node)) return walk(node.children.find(isSummary));
     if (HEADING.test(node.tagName)) start(textOf(node), node.properties.id);
     else if (CODE.has(node.tagName)) current.code += ` ${textOf(node)}`;
     else if (node.children) {
@@ -43,9 +44,13 @@ export function searchRecords(title, path, body) {
   }
 }
 
-const squeeze = (text) => text.replace(/\s+/g, " ").trim();
+/** Whoever searches for a word must not read an answer in its excerpt. */
+const isSolution = ({ tagName, properties }) =>
+  tagName === "details" && properties.className?.includes("solution");
+const isSummary = ({ tagName }) => tagName === "summary";
+
 const tidy = (record) => ({
   ...record,
-  text: squeeze(record.text),
-  code: squeeze(record.code),
+  text: squeezed(record.text),
+  code: squeezed(record.code),
 });

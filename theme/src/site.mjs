@@ -1,11 +1,11 @@
 // The whole site: MyST's content -> a map from path to text or bytes. Writes no file.
 import { h } from "hastscript";
-import { describeBook, describePage } from "./book.mjs";
+import { describeBook } from "./book.mjs";
 import { loadContent } from "./content.mjs";
 import { layout } from "./layout.mjs";
 import { renderPage } from "./render.mjs";
 import { searchRecords } from "./search.mjs";
-import { renderSource } from "./source.mjs";
+import { renderSource, sourceRecords } from "./source.mjs";
 import { textOf } from "./text.mjs";
 
 const SOURCE_LIMIT = 200_000;
@@ -21,11 +21,12 @@ export async function buildSite(origin, { baseUrl = "", reloadFrom } = {}) {
   const files = new Map();
   const records = [];
   const problems = [];
-  for (const source of content.pages) {
-    const page = describePage(source);
+  const sourceFiles = new Map();
+  for (const [index, source] of content.pages.entries()) {
+    const page = book.pages[index];
     const path = book.path(page.slug);
     try {
-      const site = siteOf(content, book, page, files);
+      const site = siteOf(content, book, page, files, sourceFiles);
       const rendered = renderPage(source, site);
       const actions = actionsOf(source, book, site);
       const view = { book, page, root: site.root, actions, reloadFrom, ...rendered };
@@ -38,13 +39,17 @@ export async function buildSite(origin, { baseUrl = "", reloadFrom } = {}) {
       problems.push(`${page.location}: ${error.stack}`);
     }
   }
+  for (const [path, text] of sourceFiles) {
+    files.set(`source/${path}.html`, sourcePage(book, path, text));
+    records.push(...sourceRecords(path, text));
+  }
   files.set("search.json", JSON.stringify(records));
   files.set("404.html", notFound(book, baseUrl));
   return { files, problems };
 }
 
 /** What the renderer may ask of the site, seen from one page. */
-function siteOf({ blobs, project }, book, page, files) {
+function siteOf({ blobs, project }, book, page, files, sourceFiles) {
   const root = "../".repeat(book.path(page.slug).split("/").length - 1);
   const put = (path, content) => {
     files.set(path, content);
@@ -56,9 +61,8 @@ function siteOf({ blobs, project }, book, page, files) {
     const content = blobs.get(url);
     const isSource = isText(content) && !path.endsWith(".ipynb");
     if (!isSource) return put(`files/${path}`, content);
-    return (
-      put(`source/${path}.html`, sourcePage(book, path, content.toString())) + hash
-    );
+    sourceFiles.set(path, content.toString());
+    return `${root}source/${path}.html${hash}`;
   };
   return {
     root,
@@ -91,6 +95,7 @@ function actionsOf({ frontmatter, location }, book, site) {
   if (notebook) {
     const href = site.put(`files${location}`, site.blob(notebook.url));
     add("Download the notebook", href, { download: notebook.filename });
+    actions.push(needsTheBook());
   }
   const name = book.repository?.match(/github\.com\/([^/]+\/[^/]+)/)?.[1];
   if (name && notebook) {
@@ -108,6 +113,15 @@ function actionsOf({ frontmatter, location }, book, site) {
   }
   return actions;
 }
+
+const needsTheBook = () =>
+  h("span", [
+    "To run it you need a clone of the book, where ",
+    h("code", "python3 book.py lab"),
+    " sets up its package ",
+    h("code", "mha_teach"),
+    ".",
+  ]);
 
 function notFound(book, baseUrl) {
   const page = { title: "There is no such page", location: "404" };

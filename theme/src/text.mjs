@@ -5,6 +5,8 @@ export const text = (value) => ({ type: "text", value });
 /** HTML as it stands (formulas, outputs); `words` is what a reader would read in it. */
 export const raw = (value, words = "") => ({ type: "raw", value, data: { words } });
 
+export const squeezed = (value) => value.replace(/\s+/g, " ").trim();
+
 export function textOf(node) {
   if (Array.isArray(node)) return node.map(textOf).join("");
   if (node.type === "raw") return node.data.words;

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { toHtml } from "hast-util-to-html";
 import { renderPage } from "../src/render.mjs";
 import { searchRecords } from "../src/search.mjs";
-import { renderSource } from "../src/source.mjs";
+import { renderSource, sourceRecords } from "../src/source.mjs";
 import { raw, text, textOf } from "../src/text.mjs";
 
 const site = {
@@ -21,6 +21,7 @@ const sample = (name) =>
   JSON.parse(readFileSync(new URL(`samples/${name}.json`, import.meta.url)));
 const serialise = (children) =>
   toHtml({ type: "root", children }, { allowDangerousHtml: true });
+const attend = readFileSync(new URL("project/attend.py", import.meta.url), "utf8");
 const everything = renderPage(sample("index"), site);
 const notebook = renderPage(sample("chapters.notebook"), site);
 const page = serialise(everything.body);
@@ -87,6 +88,13 @@ test("formulas inside raw HTML are rendered", () => {
   const folded = page.slice(page.indexOf("Raw HTML"));
   has(folded, /<p>With <span class="katex">/);
   has(folded, /<div class="equation"><span class="katex-display">/);
+});
+
+test("raw HTML may fold a solution", () => {
+  has(
+    page,
+    /<details class="solution"><summary>A worked solution<\/summary><p>Nobody may find/,
+  );
 });
 
 test("references lead to their target on this page or on another", () => {
@@ -303,10 +311,7 @@ test("a task list says which tasks are done", () => {
 });
 
 test("a page of a source file numbers its lines and outlines its public names", () => {
-  const { body, outline } = renderSource(
-    "attend.py",
-    readFileSync(new URL("project/attend.py", import.meta.url), "utf8"),
-  );
+  const { body, outline } = renderSource("attend.py", attend);
   assert.deepEqual(
     outline.map(({ level, id, content }) => [level, id, textOf(content)]),
     [
@@ -338,6 +343,50 @@ test("search records: one per section, code apart, formulas as plain letters", (
   lacks(records[0].text, /operatorname/);
   has(records[3].code, /return x # a comment/);
   lacks(records[3].text, /return x/);
+});
+
+test("search records: of a solution only what is written on its fold", () => {
+  const found = JSON.stringify(searchRecords("Everything", "", everything.body));
+  has(found, /A worked solution/);
+  has(found, /Solution to Exercise/);
+  lacks(found, /Nobody may find|spoiled|\(batch, head, query, key\)/);
+});
+
+test("search records of a source file: its opening, and each thing it defines", () => {
+  const url = "source/attend.py.html";
+  assert.deepEqual(sourceRecords("attend.py", attend), [
+    {
+      title: "attend.py",
+      section: "",
+      url,
+      text: "A file that a page links to.",
+      code: '"""A file that a page links to."""',
+    },
+    {
+      title: "attend.py",
+      section: "Attend",
+      url: `${url}#L4`,
+      text: "One method that an outline shows, one that it does not.",
+      code: 'class Attend: """One method that an outline shows, one that it does not."""',
+    },
+    {
+      title: "attend.py",
+      section: "forward",
+      url: `${url}#L7`,
+      text: "",
+      code: "def forward(self, q, k): return (q @ k.mT).softmax(-1) # (query, key)",
+    },
+    {
+      title: "attend.py",
+      section: "_check",
+      url: `${url}#L10`,
+      text: "a text over two lines",
+      code: 'def _check(self): return """a text over two lines"""',
+    },
+  ]);
+  const [, f] = sourceRecords("f.py", 'def f():\n    """Say `a`\n    b.\n\n    c."""\n');
+  assert.equal(f.text, "Say a b.");
+  assert.deepEqual(sourceRecords("card.md", "def f(): pass"), []);
 });
 
 test("the text of raw HTML is what was said to stand for it", () => {
