@@ -62,12 +62,6 @@ LEARNER = (
         (*PIP, "--require-hashes", "--requirement=requirements/lock.txt"),
     ),
     Step(
-        "JupyterLab without its news",
-        (),
-        ("-m", "jupyterlab.labextensions", "disable")
-        + ("@jupyterlab/apputils-extension:announcements",),
-    ),
-    Step(
         "PyTorch from https://download.pytorch.org/whl/cpu (190 MB)",
         ("requirements/torch.txt",),
         # An index that cannot be reached is given up soon: a mirror may have it too.
@@ -98,24 +92,7 @@ MAINTAINER = (
 def lab(*options):
     """Open JupyterLab at the first notebook; options go to JupyterLab."""
     set_up(LEARNER)
-    if call("-P", "mha_teach/workspace.py"):
-        sys.exit("The notebooks could not be copied to my-work/.")
-    chapters = [path.name for path in (ROOT / "chapters").glob("[0-9]*.ipynb")]
-    if not chapters:
-        sys.exit(
-            "There is no notebook in chapters/. "
-            "This writes them: python3 book.py notebooks"
-        )
-    command = ["-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
-    command += [f"--LabApp.default_url=/lab/tree/my-work/{min(chapters)}"]
-    command += ["--ServerApp.answer_yes=True", "--log-level=WARN"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        command.append("--allow-root")
-    screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    if sys.platform == "linux" and not screen:
-        command.append("--no-browser")
-    print("Starting JupyterLab; Ctrl-C here stops it.", flush=True)
-    become(*command, *options)
+    become("-P", "mha_teach/cli.py", "lab", *options)
 
 
 def test(*options):

@@ -1,4 +1,4 @@
-"""The command ``mha-teach``: what is installed, packaged models, a fresh chapter.
+"""The command ``mha-teach``: JupyterLab, what is installed, models, a fresh chapter.
 
 ``python -P mha_teach/cli.py`` is the same without importing the package, and with it
 PyTorch: so ``doctor`` can speak where PyTorch itself is what is broken.
@@ -7,6 +7,7 @@ PyTorch: so ``doctor`` can speak where PyTorch itself is what is broken.
 import base64
 import hashlib
 import importlib
+import os
 import re
 import shutil
 import subprocess
@@ -21,6 +22,8 @@ import click
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
+# JupyterLab says errors alone: its warnings are of pages not found, files not signed.
+JUPYTER = Path(__file__).with_name("jupyter")
 MODELS = ROOT / "requirements" / "models.txt"
 SET_UP_MODEL = "minilm"
 LAB_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")
@@ -57,7 +60,28 @@ class PackagedModel(NamedTuple):
 @click.group()
 @click.version_option(package_name="mha-teach")
 def main() -> None:
-    """Look after an installation of the multi-head attention book."""
+    """Open the multi-head attention book, and look after its installation."""
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def lab(options: tuple[str, ...]) -> None:
+    """Open JupyterLab at the first notebook; OPTIONS go to JupyterLab."""
+    copying = [sys.executable, "-P", str(ROOT / "mha_teach" / "workspace.py")]
+    if subprocess.run(copying).returncode:
+        raise click.ClickException("the notebooks could not be copied to my-work/")
+    notebooks = [path.name for path in (ROOT / "chapters").glob("[0-9]*.ipynb")]
+    if not notebooks:
+        raise click.ClickException(
+            "there is no notebook in chapters/; "
+            "this writes them: python3 book.py notebooks"
+        )
+    click.echo("Starting JupyterLab; Ctrl-C here stops it.")
+    jupyterlab = importlib.import_module("jupyterlab.labapp")
+    os.chdir(ROOT)
+    os.environ["JUPYTER_CONFIG_PATH"] = _config_path()
+    first = f"--LabApp.default_url=/lab/tree/my-work/{min(notebooks)}"
+    jupyterlab.main([first, *_without_a_screen(), *options])
 
 
 @main.command()
@@ -96,7 +120,7 @@ def models(name: str | None) -> None:
 @main.command()
 @click.argument("notebook")
 def reset(notebook: str) -> None:
-    """Copy NOTEBOOK (07, exercises/07) to my-work/ anew; the old copy is kept."""
+    """Copy NOTEBOOK (07, exercises/07) to my-work/ anew; keep what you changed."""
     from mha_teach import workspace
 
     try:
@@ -109,6 +133,18 @@ def reset(notebook: str) -> None:
     click.echo(f"{copy.relative_to(root)} is as the book has it")
     if kept:
         click.echo(f"your copy is kept: {kept.relative_to(root)}")
+    click.echo("If it is open in JupyterLab: File > Reload Notebook from Disk.")
+
+
+def _config_path() -> str:
+    """Put the book's settings before any that Jupyter is to read already."""
+    before = os.environ.get("JUPYTER_CONFIG_PATH")
+    return os.pathsep.join(filter(None, [str(JUPYTER), before]))
+
+
+def _without_a_screen() -> list[str]:
+    screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return ["--no-browser"] if sys.platform == "linux" and not screen else []
 
 
 def _python() -> Iterator[Finding]:

@@ -3,12 +3,14 @@
 ``my-work/`` holds them without outputs. A notebook there belongs to the learner: it
 is written once, and again only when asked for by :func:`restore`. Pages, figures and
 artifacts follow the book for as long as they are left as they were copied. The record
-``.book.json`` says what that was; where it does not, nothing is overwritten.
+``.book.json`` says what that was; where it does not, nothing is overwritten: what may
+be the learner's goes to ``my-work/old/``.
 """
 
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from datetime import datetime
@@ -17,6 +19,8 @@ from pathlib import Path
 
 CHAPTERS = "chapters"
 COPIES = "my-work"
+OLD = "old"
+FRONT_PAGE = "index.md"  # of the site; the learner starts at a notebook
 
 
 def book_folder() -> Path:
@@ -64,11 +68,11 @@ def refresh(root: Path) -> list[str]:
         if not copy.exists():
             os.replace(_write_beside(source, copy), copy)
             added.append(name)
-        elif before == _digest(source):
+        elif before == _edition(source):
             continue
-        elif copy.read_bytes() != _fresh(source):
+        elif not _is_as_in_the_book(copy, source):
             if before is None:
-                messages.append(_take_as_changed(source, copy, name))
+                messages.append(_take_as_changed(source, copies, name))
             elif copy.suffix == ".ipynb":
                 messages.append(
                     f"{name} has changed in the book; your copy stays as it is. "
@@ -79,25 +83,26 @@ def refresh(root: Path) -> list[str]:
                 os.replace(_write_beside(source, copy), copy)
             else:
                 continue
-        copied[name] = _digest(source)
+        copied[name] = _edition(source)
         _remember(copies, copied)
     return ([_added(added)] if added else []) + messages
 
 
 def restore(root: Path, notebook: str) -> tuple[Path, Path | None]:
-    """Copy a notebook of the book anew; keep the learner's under a dated name.
+    """Copy a notebook of the book anew; keep the old copy if its text was changed.
 
     Parameters
     ----------
     root
         The folder of the book.
     notebook
-        The number of a chapter, or of its exercises: ``07``, ``exercises/07``.
+        The number of a chapter, or of its exercises: ``07`` or ``7``, ``exercises/07``.
 
     Returns
     -------
     tuple
-        The fresh copy, and what the old one is called now; None if there was none.
+        The fresh copy, and where the old one is now; None if there was none, or only
+        its outputs differed: to run the fresh copy brings them back.
 
     Raises
     ------
@@ -108,16 +113,19 @@ def restore(root: Path, notebook: str) -> tuple[Path, Path | None]:
     """
     chapters, copies = root / CHAPTERS, root / COPIES
     names = {_short(n): n for n in _names(chapters) if n.endswith(".ipynb")}
-    if notebook not in names:
+    folder, slash, number = notebook.rpartition("/")
+    asked = f"{folder}{slash}{number.zfill(2)}"
+    if asked not in names:
         raise ValueError(
             f"there is no notebook {notebook!r} in the book; there are: "
             + ", ".join(names)
         )
-    name = names[notebook]
+    name = names[asked]
     source, copy = chapters / name, copies / name
-    copied = _copied(copies) | {name: _digest(source)}
+    copied = _copied(copies) | {name: _edition(source)}
     part = _write_beside(source, copy)
-    kept = _set_aside(copy) if copy.exists() else None
+    changed = copy.exists() and not _is_as_in_the_book(copy, source)
+    kept = _set_aside(copies, name) if changed else None
     os.replace(part, copy)
     _remember(copies, copied)
     return copy, kept
@@ -134,11 +142,12 @@ def in_the_way(error: OSError) -> str:
 
 
 def _names(chapters: Path) -> Iterator[str]:
-    """Yield what a learner needs of a folder: all but the notebooks' sources."""
+    """Yield what a learner needs: no sources of notebooks, no front page."""
     for path in sorted(chapters.rglob("*")):
         name = path.relative_to(chapters)
         hidden = any(part.startswith((".", "__")) for part in name.parts)
-        if path.is_file() and path.suffix != ".py" and not hidden:
+        left_out = path.suffix == ".py" or name == Path(FRONT_PAGE)
+        if path.is_file() and not left_out and not hidden:
             yield name.as_posix()
 
 
@@ -153,18 +162,18 @@ def _added(names: list[str]) -> str:
 
 
 def _how_to_reset(name: str) -> str:
-    return (
-        f"To take the new one and keep yours beside it: mha-teach reset {_short(name)}"
-    )
+    keeping = f"To take the new one and keep yours in {COPIES}/{OLD}"
+    return f"{keeping}: mha-teach reset {_short(name)}"
 
 
-def _take_as_changed(source: Path, copy: Path, name: str) -> str:
+def _take_as_changed(source: Path, copies: Path, name: str) -> str:
     """Keep a copy that may be the learner's, and say where it is."""
+    copy = copies / name
     unknown = f"It is not known whether you changed {name}"
     if copy.suffix == ".ipynb":
         return f"{unknown}; your copy stays as it is. {_how_to_reset(name)}"
     part = _write_beside(source, copy)
-    kept = Path(name).with_name(_set_aside(copy).name).as_posix()
+    kept = _set_aside(copies, name).relative_to(copies.parent).as_posix()
     os.replace(part, copy)
     return f"{unknown}; it is now as the book has it, and yours is kept: {kept}"
 
@@ -179,6 +188,8 @@ def _write_beside(source: Path, copy: Path) -> Path:
 
 def _fresh(source: Path) -> bytes:
     """Return what a copy holds when it is made."""
+    if source.suffix == ".md":
+        return _as_plain_markdown(source.read_text(encoding="utf-8")).encode()
     if source.suffix != ".ipynb":
         return source.read_bytes()
     import nbformat  # takes a second, and most starts copy nothing
@@ -192,11 +203,50 @@ def _fresh(source: Path) -> bytes:
     return (nbformat.writes(notebook) + "\n").encode()
 
 
-def _set_aside(copy: Path) -> Path:
+def _is_as_in_the_book(copy: Path, source: Path) -> bool:
+    """Compare all that a learner can change: of a notebook, not its outputs."""
+    if source.suffix != ".ipynb":
+        return copy.read_bytes() == _fresh(source)
+    try:
+        return _without_outputs(copy) == _without_outputs(source)
+    except Exception:  # nbformat raises many sorts where a file is no notebook
+        return False
+
+
+def _without_outputs(path: Path) -> list[dict]:
+    import nbformat
+
+    outputs = {"outputs", "execution_count"}
+    cells = nbformat.read(path, as_version=4).cells
+    return [{key: cell[key] for key in cell.keys() - outputs} for cell in cells]
+
+
+def _as_plain_markdown(page: str) -> str:
+    """Write the title and the targets of links as JupyterLab can show them."""
+    if front := re.match(r"---\n(.*?\n)---\n", page, re.DOTALL):
+        title = re.search(r"^title: *(['\"]?)(.+)\1$", front[1], re.MULTILINE)
+        page = (f"# {title[2]}\n" if title else "") + page[front.end() :]
+    return re.sub(r"(?m)^\(([^()\s]+)\)=\n", r'<a id="\1"></a>\n\n', page)
+
+
+def _set_aside(copies: Path, name: str) -> Path:
+    """Move a copy to the old ones, under a dated name."""
+    copy, old = copies / name, copies / OLD / name
+    old.parent.mkdir(parents=True, exist_ok=True)
     now = datetime.now().strftime("%Y-%m-%d_%H%M%S")
-    names = (f"{copy.stem}.{now}{'_' * n}{copy.suffix}" for n in count())
-    kept = map(copy.with_name, names)
+    names = (f"{old.stem}.{now}{'_' * n}{old.suffix}" for n in count())
+    kept = map(old.with_name, names)
     return copy.rename(next(path for path in kept if not path.exists()))
+
+
+def _edition(source: Path) -> str:
+    """Return what the record says of a file: the digest of its copy.
+
+    A notebook's is its own: to make a copy of it takes a second.
+    """
+    if source.suffix == ".ipynb":
+        return _digest(source)
+    return hashlib.sha256(_fresh(source)).hexdigest()
 
 
 def _digest(path: Path) -> str:
@@ -204,7 +254,7 @@ def _digest(path: Path) -> str:
 
 
 def _copied(copies: Path) -> dict[str, str]:
-    """Return what the book's file was, by its digest, when each copy was made."""
+    """Return the edition of the book's file that each copy was made from."""
     try:
         record = json.loads((copies / ".book.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):

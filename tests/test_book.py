@@ -2,7 +2,6 @@
 
 import ast
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -10,13 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 import venv
 from pathlib import Path
 
 import pytest
 import yaml
+
+from terminal import Terminal
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "book.py"
@@ -27,6 +26,7 @@ CLOSED_PORT = {
     "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
     "PIP_RETRIES": "1",
 }
+CLI = ("-P", "mha_teach/cli.py")
 posix = pytest.mark.skipif(os.name == "nt", reason="tests signals as POSIX has them")
 
 
@@ -316,7 +316,7 @@ def test_without_a_network_the_message_says_so(tmp_path):
         text=True,
     )
     assert ended.returncode == 1
-    assert "1/5 JupyterLab and the libraries (120 MB) ... " in ended.stdout
+    assert "1/4 JupyterLab and the libraries (120 MB) ... " in ended.stdout
     first, error, connection, again, details = ended.stderr.splitlines()[1:]
     assert first == "Could not install JupyterLab and the libraries (120 MB)."
     assert error.startswith("ERROR: No matching distribution found for ")
@@ -433,62 +433,12 @@ def task(book, *words):
     return ended.value.code
 
 
-def test_lab_copies_the_notebooks_and_opens_the_first(book, commands):
-    assert task(book, "lab", "--ServerApp.port=9999") == 0
-    steps, copying, (_, module, *options) = commands
-    assert steps is book.LEARNER
-    assert copying == ("-P", "mha_teach/workspace.py")
-    assert module == "jupyterlab"
-    assert "--LabApp.default_url=/lab/tree/my-work/02_one.ipynb" in options
-    assert f"--ServerApp.root_dir={book.ROOT}" in options
-    assert options[-1] == "--ServerApp.port=9999"
-
-
-def test_lab_without_a_chapter_says_how_to_make_one(book, commands):
-    shutil.rmtree(book.ROOT / "chapters")
-    assert task(book, "lab").endswith("python3 book.py notebooks")
-
-
 @pytest.mark.parametrize("words", [["doctor", "extra"], ["lint", "-x"], ["lock", "-h"]])
 def test_a_task_without_options_says_so(book, commands, words):
     name, option = words
     message = f"The task {name} takes no options, and was given '{option}'."
     assert task(book, *words) == message
     assert commands == []
-
-
-@pytest.mark.parametrize("user", [0, 1000])
-def test_lab_allows_root_to_root_alone(book, commands, monkeypatch, user):
-    monkeypatch.setattr(book.os, "geteuid", lambda: user, raising=False)
-    task(book, "lab")
-    assert ("--allow-root" in commands[-1]) == (user == 0)
-
-
-@pytest.mark.parametrize(
-    ("system", "screen", "opens"),
-    [
-        ("linux", {}, False),
-        ("linux", {"DISPLAY": ":0"}, True),
-        ("linux", {"WAYLAND_DISPLAY": "wayland-0"}, True),
-        ("darwin", {}, True),
-        ("win32", {}, True),
-    ],
-)
-def test_lab_opens_a_browser_where_there_is_a_screen(
-    book, commands, monkeypatch, system, screen, opens
-):
-    monkeypatch.setattr(book.sys, "platform", system)
-    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in screen.items():
-        monkeypatch.setenv(name, value)
-    task(book, "lab")
-    assert ("--no-browser" not in commands[-1]) == opens
-
-
-def test_lab_stops_where_notebooks_cannot_be_copied(book, commands, monkeypatch):
-    monkeypatch.setattr(book, "call", lambda *_: 1)
-    assert task(book, "lab") == "The notebooks could not be copied to my-work/."
 
 
 @pytest.mark.parametrize(
@@ -536,11 +486,12 @@ def test_test_of_named_files_is_pytest_alone(book, commands):
 @pytest.mark.parametrize(
     ("words", "steps", "command"),
     [
+        (["lab", "--debug"], "LEARNER", (*CLI, "lab", "--debug")),
         (["site"], "LEARNER", ("tools/site.py",)),
         (["notebooks", "07"], "LEARNER", ("tools/notebooks.py", "07")),
         (["bench"], "LEARNER", ("-m", "benchmarks")),
         (["lock"], "MAINTAINER", ("tools/lock.py",)),
-        (["doctor"], "LEARNER", ("-P", "mha_teach/cli.py", "doctor")),
+        (["doctor"], "LEARNER", (*CLI, "doctor")),
     ],
 )
 def test_the_other_tasks_set_up_and_hand_over(book, commands, words, steps, command):
@@ -557,7 +508,7 @@ def test_what_the_tasks_and_the_set_up_name_is_there(book):
     for each in book.MAINTAINER:
         assert all((ROOT / name).is_file() for name in each.files)
     named = re.findall(r'"((?:tools|mha_teach)/\w+\.py)"', SOURCE.read_text("utf-8"))
-    assert len(set(named)) == 5
+    assert len(set(named)) == 4
     assert [name for name in named if not (ROOT / name).is_file()] == []
     assert (ROOT / "benchmarks" / "__main__.py").is_file()
 
@@ -571,62 +522,25 @@ def test_makefile_workflows_and_hooks_name_real_tasks(book):
     texts = [path.read_text("utf-8") for path in ROOT.glob(".github/workflows/*.yml")]
     texts += [hook["entry"] for repo in hooks["repos"] for hook in repo["hooks"]]
     texts.append((ROOT / ".ci" / "run").read_text("utf-8"))
-    texts.append((ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+    texts.append(CONTRIBUTING)
     named = re.findall(r"python3? book\.py ([\w-]+)", "\n".join(texts))
     assert set(named) >= {"test", "test-all", "site", "lint", "notebooks", "lab"}
     assert set(named) <= set(book.TASKS)
 
 
-class Lab:
-    """A running `book.py lab` at a terminal without a screen."""
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
-    address = re.compile(r"(http://\S+:\d+)/(lab/tree/\S+)\?token=(\w+)")
 
-    def __init__(self, clone, environment):
-        self.terminal = os.openpty()
-        self.process = subprocess.Popen(
-            [BASE_PYTHON, "book.py", "lab", "--ServerApp.port_retries=50"],
-            cwd=clone,
-            env=environment,
-            stdin=self.terminal[1],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.output = ""
-        for line in self.process.stdout:
-            self.output += line
-            if match := self.address.search(line):
-                self.server, self.path, self.token = match.groups()
-                break
-
-    def get(self, path, patience=30):
-        """Fetch a page; JupyterLab prints its address a little before it listens."""
-        url = f"{self.server}/{path}?token={self.token}"
-        for _ in range(patience):
-            try:
-                with urllib.request.urlopen(url, timeout=60) as answer:
-                    return answer.read()
-            except urllib.error.URLError:
-                time.sleep(1)
-        raise AssertionError(f"{url} does not answer")
-
-    def opens_its_notebook(self):
-        self.get(self.path)
-        notebook = self.get(self.path.replace("lab/tree", "api/contents", 1))
-        return bool(json.loads(notebook)["content"]["cells"])
-
-    def interrupt(self):
-        self.process.send_signal(signal.SIGINT)
-        rest, _ = self.process.communicate(timeout=60)
-        assert "Shutting down" in rest
-        return self.process.returncode
-
-    def close(self):
-        self.process.kill()
-        self.process.communicate()
-        for end in self.terminal:
-            os.close(end)
+def test_what_contributing_names_is_there():
+    table = re.search(r"(?s)## Where things go\n(.+?)\n## ", CONTRIBUTING)[1]
+    places = re.findall(r"`([\w.]+/[\w./]*)`", table)
+    assert {"theme/", "benchmarks/", "tools/", "mha_teach/jupyter/"} <= set(places)
+    missing = [name for name in places if not (ROOT / name).exists()]
+    assert missing == ["chapters/NN_name.py"]
+    rule = re.search(r"(?s)Imports point one way\*\*: (.+?)`costs`", CONTRIBUTING)[1]
+    modules = re.findall(r"`(\w+)`", rule)
+    assert modules[:3] == ["masks", "cache", "attention"]
+    assert all((ROOT / "mha_teach" / f"{name}.py").is_file() for name in modules)
 
 
 @pytest.fixture
@@ -637,42 +551,39 @@ def clone(tmp_path):
     return folder
 
 
-@pytest.fixture
-def environment(tmp_path):
-    """No screen, and JupyterLab's own settings."""
-    kept = {name: v for name, v in os.environ.items() if "DISPLAY" not in name}
-    return kept | {"JUPYTER_CONFIG_DIR": str(tmp_path / "jupyter")}
-
-
 @posix
 @pytest.mark.slow
-def test_a_clone_sets_itself_up_opens_the_lab_and_stays_clean(clone, environment):
+def test_a_clone_sets_itself_up_opens_the_lab_and_stays_clean(clone, tmp_path):
     def doctor(**more):
         return subprocess.run(
             [BASE_PYTHON, "book.py", "doctor"],
             cwd=clone,
-            env=environment | more,
+            env=os.environ | more,
             capture_output=True,
             text=True,
         )
 
     first = doctor()
     assert first.returncode == 0, first.stdout + first.stderr
-    assert "5/5 a pretrained encoder" in first.stdout
+    assert "4/4 a pretrained encoder" in first.stdout
     again = doctor(**CLOSED_PORT)
     assert again.returncode == 0
     assert "Setting up" not in again.stdout
 
     labs = []
+
+    def start():
+        command = [BASE_PYTHON, "book.py", "lab"]
+        labs.append(Terminal(command, clone, tmp_path / f"home {len(labs)}"))
+        return labs[-1]
+
     try:
-        labs.append(Lab(clone, environment))
-        labs.append(Lab(clone, environment))  # the port is taken
-        assert "Copied to my-work: " in labs[0].output
-        assert labs[0].server != labs[1].server
+        first, second = start(), start()  # the port is taken
+        assert "Copied to my-work: " in first.text()
+        assert first.server != second.server
         assert all(lab.opens_its_notebook() for lab in labs)
         assert [lab.interrupt() for lab in labs] == [0, 0]
-        labs.append(Lab(clone, environment))
-        assert labs[2].opens_its_notebook()
+        assert start().opens_its_notebook()
     finally:
         for lab in labs:
             lab.close()

@@ -1,5 +1,6 @@
 """The command ``mha-teach``."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -262,6 +263,89 @@ def test_without_the_book_there_is_no_list_of_models(monkeypatch, tmp_path):
 
 
 @pytest.fixture
+def started(monkeypatch, tmp_path):
+    """A book of two chapters, and what JupyterLab is started with."""
+    (tmp_path / "chapters" / "exercises").mkdir(parents=True)
+    for name in ("07_many.ipynb", "02_one.ipynb", "exercises/01_none.ipynb"):
+        (tmp_path / "chapters" / name).touch()
+    seen = []
+    copying = SimpleNamespace(run=lambda words: seen.append(words) or COPIED)
+    jupyterlab = SimpleNamespace(main=seen.append)
+    found = SimpleNamespace(import_module={"jupyterlab.labapp": jupyterlab}.get)
+    monkeypatch.setattr(cli, "subprocess", copying)
+    monkeypatch.setattr(cli, "importlib", found)
+    monkeypatch.setattr(cli, "ROOT", tmp_path)
+    monkeypatch.setattr(cli.sys, "platform", "darwin")
+    monkeypatch.chdir(tmp_path.parent)
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "")
+    return seen
+
+
+COPIED = SimpleNamespace(returncode=0)
+
+
+def test_lab_copies_the_notebooks_and_opens_the_first(started, run, tmp_path):
+    assert run("lab", "--port=9999", "--debug", "a file").exit_code == 0
+    copying, options = started
+    workspace_file = str(tmp_path / "mha_teach" / "workspace.py")
+    assert copying == [sys.executable, "-P", workspace_file]
+    first, *others = options
+    assert first == "--LabApp.default_url=/lab/tree/my-work/02_one.ipynb"
+    assert others == ["--port=9999", "--debug", "a file"]
+    assert Path.cwd() == tmp_path  # what root_dir in Jupyter's settings goes by
+
+
+@pytest.mark.parametrize("before", ["", "/etc/mine"])
+def test_lab_puts_the_books_settings_first(started, run, monkeypatch, before):
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", before)
+    run("lab")
+    ours, *others = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    assert {path.name for path in Path(ours).iterdir()} == {
+        "jupyter_server_config.json",
+        "labconfig",
+    }
+    assert others == ([before] if before else [])
+
+
+@pytest.mark.parametrize(
+    ("system", "screen", "opens"),
+    [
+        ("linux", {}, False),
+        ("linux", {"DISPLAY": ":0"}, True),
+        ("linux", {"WAYLAND_DISPLAY": "wayland-0"}, True),
+        ("darwin", {}, True),
+        ("win32", {}, True),
+    ],
+)
+def test_lab_opens_a_browser_where_there_is_a_screen(
+    started, run, monkeypatch, system, screen, opens
+):
+    monkeypatch.setattr(cli.sys, "platform", system)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in screen.items():
+        monkeypatch.setenv(name, value)
+    run("lab")
+    assert ("--no-browser" not in started[-1]) == opens
+
+
+def test_lab_stops_where_notebooks_cannot_be_copied(started, run, monkeypatch):
+    monkeypatch.setattr(COPIED, "returncode", 1)
+    result = run("lab")
+    assert result.exit_code == 1
+    assert result.stderr == "Error: the notebooks could not be copied to my-work/\n"
+    assert len(started) == 1
+
+
+def test_lab_without_a_chapter_says_how_to_make_one(started, run, tmp_path):
+    shutil.rmtree(tmp_path / "chapters")
+    result = run("lab")
+    assert result.exit_code == 1
+    assert result.stderr.endswith("this writes them: python3 book.py notebooks\n")
+    assert len(started) == 1
+
+
+@pytest.fixture
 def book(monkeypatch, tmp_path):
     """A book of one chapter, and the learner's copy of it."""
     (tmp_path / "chapters").mkdir()
@@ -272,14 +356,20 @@ def book(monkeypatch, tmp_path):
 
 
 def test_reset_says_where_the_old_copy_is(book, run):
-    fresh, kept = run("reset", "04").stdout.splitlines()
+    (book / "my-work" / "04_masks.ipynb").write_text("my own words")
+    fresh, kept, _ = run("reset", "04").stdout.splitlines()
     assert fresh == f"{Path('my-work', '04_masks.ipynb')} is as the book has it"
     assert (book / kept.removeprefix("your copy is kept: ")).is_file()
 
 
 def test_reset_without_an_old_copy_names_none(book, run):
     shutil.rmtree(book / "my-work")
-    assert len(run("reset", "04").stdout.splitlines()) == 1
+    assert "kept" not in run("reset", "04").stdout
+
+
+def test_reset_says_how_to_see_it_in_an_open_jupyterlab(book, run):
+    *_, last = run("reset", "4").stdout.splitlines()
+    assert last == "If it is open in JupyterLab: File > Reload Notebook from Disk."
 
 
 def test_reset_of_an_unknown_chapter_names_those_there_are(book, run):

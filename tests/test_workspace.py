@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,7 @@ def root(tmp_path):
     write_notebook(chapters / ".ipynb_checkpoints" / "02_scaling-checkpoint.ipynb")
     (chapters / "02_scaling.py").write_text("# %%\nprint(2)\n")
     (chapters / "notation.md").write_text("# Notation\n")
+    (chapters / "index.md").write_text("# The front page of the site\n")
     (chapters / "figures").mkdir()
     (chapters / "figures" / "heads.svg").write_text("<svg/>")
     return tmp_path
@@ -62,7 +64,7 @@ def first_cell(path):
     return nbformat.read(path, as_version=4).cells[0].source
 
 
-def test_everything_but_sources_and_checkpoints_is_copied(root):
+def test_everything_but_sources_checkpoints_and_the_front_page_is_copied(root):
     messages = workspace.refresh(root)
     assert in_my_work(root) == {
         ".book.json",
@@ -83,6 +85,78 @@ def test_copies_have_no_outputs_and_no_pair(root):
     assert copy.cells[1].execution_count is None
     assert copy.cells[1].source == "print(2)"
     assert set(copy.metadata) == {"kernelspec"}
+
+
+@pytest.mark.parametrize("title", ["Notation: a list", '"Notation: a list"'])
+def test_pages_are_copied_as_jupyterlab_can_show_them(root, title):
+    (root / "chapters" / "notation.md").write_text(
+        f"---\ntitle: {title}\ndescription: Symbols.\n---\n\nOne name.\n\n"
+        "(notation-sizes)=\n## Sizes\n\n(A):\n\n---\n\n$(n)=1$\n"
+    )
+    workspace.refresh(root)
+    assert (root / "my-work" / "notation.md").read_text() == (
+        '# Notation: a list\n\nOne name.\n\n<a id="notation-sizes"></a>\n\n## Sizes\n\n'
+        "(A):\n\n---\n\n$(n)=1$\n"
+    )
+
+
+def test_a_page_without_a_title_loses_its_front_matter_alone(root):
+    page = root / "chapters" / "notation.md"
+    page.write_text("---\nsubtitle: none\n---\nOne name.\n")
+    workspace.refresh(root)
+    assert (root / "my-work" / "notation.md").read_text() == "One name.\n"
+
+
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory):
+    """The copies of the book's own chapters, in a folder of the book's own layout."""
+    folder = tmp_path_factory.mktemp("book")
+    shutil.copytree(ROOT / "chapters", folder / "chapters")
+    workspace.refresh(folder)
+    return folder / "my-work"
+
+
+def test_the_books_own_pages_show_no_source_of_the_site(copies):
+    for name in ("notation.md", "references.md"):
+        first, *lines = (copies / name).read_text("utf-8").splitlines()
+        assert first.startswith("# ")
+        assert [line for line in lines if line.endswith(")=") or line == "---"] == []
+
+
+def prose(path):
+    if path.suffix == ".md":
+        return path.read_text("utf-8")
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+def leads_somewhere(page, link):
+    """Whether a link leads to a place in a copy, or to a file beside the copies."""
+    address, _, place = link.partition("#")
+    target = (page.parent / address).resolve() if address else page
+    copies = next(parent for parent in page.parents if parent.name == "my-work")
+    if not target.is_relative_to(copies):
+        return (ROOT / target.relative_to(copies.parent)).exists()
+    return target.exists() and (not place or f'<a id="{place}">' in prose(target))
+
+
+def test_the_links_of_the_copies_lead_somewhere(copies):
+    pages = [page for page in copies.rglob("*") if page.suffix in (".md", ".ipynb")]
+    found = [
+        (page, link)
+        for page in pages
+        for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", prose(page))
+    ]
+    assert {"references.md#vaswani-2017", "notation.md"} <= {link for _, link in found}
+    assert [each for each in found if not leads_somewhere(*each)] == []
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["index.md", "notation.md#none", "#none", "../mha_teach/none.py", "../none.ipynb"],
+)
+def test_a_link_to_nowhere_is_noticed(copies, link):
+    assert not leads_somewhere(copies / "references.md", link)
 
 
 def test_a_second_time_nothing_is_written_or_said(root):
@@ -125,6 +199,18 @@ def test_pages_and_figures_follow_the_book_unless_the_learner_changed_them(root)
     assert figure.read_text() == "<svg>new</svg>"
 
 
+def test_a_page_follows_the_book_although_its_copy_is_not_the_same(root):
+    page, copy = root / "chapters" / "notation.md", root / "my-work" / "notation.md"
+    for edition in ("First", "Second", "Third"):
+        page.write_text(f"---\ntitle: {edition}\n---\n")
+        workspace.refresh(root)
+        assert copy.read_text() == f"# {edition}\n"
+    copy.write_text("my notes")
+    page.write_text("---\ntitle: Fourth\n---\n")
+    assert workspace.refresh(root) == []
+    assert copy.read_text() == "my notes"
+
+
 @pytest.mark.parametrize("record", [None, "{ half a recor", "null", "[]", "5"])
 def test_work_survives_a_lost_or_broken_record(root, record):
     workspace.refresh(root)
@@ -144,10 +230,12 @@ def test_work_survives_a_lost_or_broken_record(root, record):
     assert about_notebook.startswith("It is not known whether you changed 02_scaling")
     assert about_notebook.endswith("mha-teach reset 02")
     kept = [
-        (root / "my-work" / about.rpartition("yours is kept: ")[2]).read_text()
+        root / about.rpartition("yours is kept: ")[2]
         for about in (about_figure, about_page)
     ]
-    assert kept == ["<svg>mine</svg>", "my notes"]
+    assert [path.read_text() for path in kept] == ["<svg>mine</svg>", "my notes"]
+    old = root / "my-work" / "old"
+    assert [path.parent for path in kept] == [old / "figures", old]
     assert page.read_text() == "# Notation, second edition\n"
     assert workspace.refresh(root) == []
     (root / "chapters" / "notation.md").write_text("# Notation, third edition\n")
@@ -270,13 +358,16 @@ def test_a_link_to_nowhere_is_named(root):
     assert ended.stderr.startswith("my-work cannot be written: ")
 
 
-@pytest.mark.parametrize("name", [".book.json", "02_scaling.ipynb.part"])
+@pytest.mark.parametrize("name", [".book.json", "02_scaling.ipynb.part", "old"])
 def test_restore_touches_nothing_before_it_can_write(root, name):
     workspace.refresh(root)
     copy = root / "my-work" / "02_scaling.ipynb"
     edit(copy)
     (root / "my-work" / name).unlink(missing_ok=True)
-    (root / "my-work" / name).mkdir()
+    if name == "old":
+        (root / "my-work" / name).touch()
+    else:
+        (root / "my-work" / name).mkdir()
     with pytest.raises(OSError, match=name):
         workspace.restore(root, "02")
     assert first_cell(copy) == "my own words"
@@ -299,7 +390,78 @@ def test_restore_takes_the_books_version_and_keeps_the_learners(root):
     assert first_cell(copy) == "# three"
     assert first_cell(kept) == "my own words"
     assert kept.name.startswith("02_scaling.20")
+    assert kept.parent == root / "my-work" / "old"
     assert workspace.refresh(root) == []
+
+
+def test_restore_keeps_no_copy_that_is_as_the_book_has_it(root):
+    workspace.refresh(root)
+    before = in_my_work(root)
+    copy, kept = workspace.restore(root, "02")
+    assert (first_cell(copy), kept) == ("# two", None)
+    assert in_my_work(root) == before
+
+
+def run_and_save(path):
+    """Do what JupyterLab does to a file when its notebook is run and saved."""
+    notebook = nbformat.read(path, as_version=4)
+    stream = new_output("stream", name="stdout", text="2\n")
+    notebook.cells[1].outputs, notebook.cells[1].execution_count = [stream], 7
+    notebook.metadata.language_info = {"name": "python"}
+    nbformat.write(notebook, path)
+
+
+def test_restore_keeps_no_copy_with_nothing_but_outputs_of_its_own(root):
+    workspace.refresh(root)
+    run_and_save(root / "my-work" / "02_scaling.ipynb")
+    copy, kept = workspace.restore(root, "02")
+    assert kept is None
+    assert nbformat.read(copy, as_version=4).cells[1].outputs == []
+
+
+def test_nothing_is_said_where_the_book_changed_its_outputs_alone(root):
+    workspace.refresh(root)
+    for path in ("chapters", "my-work"):
+        run_and_save(root / path / "02_scaling.ipynb")
+    assert workspace.refresh(root) == []
+
+
+def add_a_tag(notebook):
+    notebook.cells[1].metadata.tags = ["slide"]
+
+
+def swap_cells(notebook):
+    notebook.cells.reverse()
+
+
+def add_a_cell(notebook):
+    notebook.cells.append(new_markdown_cell("mine"))
+
+
+@pytest.mark.parametrize("change", [add_a_tag, swap_cells, add_a_cell])
+def test_restore_keeps_whatever_else_was_changed(root, change):
+    workspace.refresh(root)
+    copy = root / "my-work" / "02_scaling.ipynb"
+    notebook = nbformat.read(copy, as_version=4)
+    change(notebook)
+    nbformat.write(notebook, copy)
+    _, kept = workspace.restore(root, "02")
+    assert nbformat.read(kept, as_version=4) == notebook
+
+
+@pytest.mark.parametrize("text", ["", "my own words", "[]", "{}", '{"nbformat": 4}'])
+def test_restore_keeps_what_is_no_notebook(root, text):
+    workspace.refresh(root)
+    copy = root / "my-work" / "02_scaling.ipynb"
+    copy.write_text(text)
+    fresh, kept = workspace.restore(root, "02")
+    assert (first_cell(fresh), kept.read_text()) == ("# two", text)
+
+
+@pytest.mark.parametrize("folder", ["", "exercises/"])
+def test_a_number_needs_no_zero_before_it(root, folder):
+    copy, _ = workspace.restore(root, f"{folder}2")
+    assert copy == root / "my-work" / f"{folder}02_scaling.ipynb"
 
 
 def test_restoring_twice_in_a_second_loses_nothing(root):
@@ -309,6 +471,7 @@ def test_restoring_twice_in_a_second_loses_nothing(root):
         edit(root / "my-work" / "exercises" / "02_scaling.ipynb", words)
         kept.append(workspace.restore(root, "exercises/02")[1])
     assert [first_cell(path) for path in kept] == ["one", "two", "three"]
+    assert {path.parent for path in kept} == {root / "my-work" / "old" / "exercises"}
 
 
 def test_restore_before_any_copy_exists_makes_one(root):
