@@ -1,5 +1,6 @@
 """Fixtures shared by the tests of the core, the site, the widgets, the notebooks."""
 
+import importlib
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from browser import Reader, chromium, file_server, missing
+from explorer_page import PAGE, html_of
 from plain_package import plain_package
 from tools import site
 
@@ -29,6 +31,12 @@ def plain():
     """``mha_teach`` as users import it, without assertions on its annotations."""
     with plain_package() as package:
         yield package
+
+
+@pytest.fixture
+def users(plain):
+    """``mha_teach.widgets`` as users import it, without assertions on annotations."""
+    return importlib.import_module("mha_teach.widgets")
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +69,22 @@ def serve():
     yield start
     for server in with_servers:
         server.__exit__(None, None, None)
+
+
+@pytest.fixture
+def show(reader, serve, tmp_path):
+    """Show explorers (or HTML) on one page, and wait until they are live."""
+
+    def open_page(*explorers, alive=True, **options):
+        parts = [x if isinstance(x, str) else html_of(x) for x in explorers]
+        (tmp_path / "index.html").write_text(PAGE % "\n".join(parts), "utf-8")
+        (tmp_path / "favicon.ico").touch()
+        page = reader.open(serve(tmp_path), **options)
+        if alive:
+            page.wait_for_selector('figure[data-state="live"]')
+        return page
+
+    return open_page
 
 
 @pytest.fixture(scope="session")

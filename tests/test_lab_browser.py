@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -17,7 +18,7 @@ from lab import (
     wait_for_kernel,
     wait_until,
 )
-from mha_teach.widgets import Heads
+from mha_teach.widgets import Heads, Mask, OneQuery
 
 pytestmark = pytest.mark.browser
 
@@ -30,6 +31,14 @@ CELLS = [
     "live = Heads(grid).live()\nlive",
     "print('Python sees', live.num_heads, live.d_k)",
     "live.d_k = 16",
+    "from mha_teach.widgets import OneQuery\n"
+    "query = OneQuery([(1.2, 0.4), (2.4, 1.6), (-0.8, 1.9)]).live()\nquery",
+    "print('Python sees', query.x, query.y, query.temperature)",
+    "from mha_teach import masks\n"
+    "from mha_teach.widgets import Mask\n"
+    "board = Mask(masks.causal(5)).live()\nboard",
+    "print('Python sees', board.preset, board.mask[1])",
+    "board.preset = 'window'",
 ]
 
 
@@ -162,6 +171,47 @@ def test_exported_page_is_alive_or_sane(saved, reader, serve, tmp_path, scripts)
     else:
         assert page.locator("figure img").count() == 2
         assert page.locator("figcaption").first.inner_text() == Heads(GRID).sentence()
+
+
+def test_a_query_moved_by_keys_in_command_mode_tells_python(saved):
+    _, page, _, _ = saved
+    run_cell(page, 4)
+    part = cell(page, 4)
+    part.get_by_role("slider", name="query, x").focus()
+    page.wait_for_selector(".jp-Notebook.jp-mod-commandMode")
+    for key in ("ArrowRight", "ArrowUp", "Shift+ArrowUp", "a", "d", "d"):
+        page.keyboard.press(key)
+    part.get_by_role("combobox", name="Temperature").select_option("0.5")
+    moved = OneQuery(
+        [(1.2, 0.4), (2.4, 1.6), (-0.8, 1.9)], x=1.1, y=1.1, temperature=0.5
+    )
+    part.locator(".finding", has_text=moved.sentence()).wait_for()
+    assert page.locator(".jp-Notebook .jp-CodeCell").count() == len(CELLS)
+    run_cell(page, 5)
+    cell(page, 5).get_by_text("Python sees 1.1 1.1 0.5").wait_for()
+
+
+def test_a_mask_painted_by_keys_in_command_mode_tells_python(saved):
+    _, page, _, _ = saved
+    run_cell(page, 6)
+    part = cell(page, 6)
+    mask = np.tril(np.ones((5, 5), bool))
+    part.locator(".finding", has_text=Mask(mask).sentence()).wait_for()
+    page.keyboard.press("Escape")
+    part.locator('.board [tabindex="0"]').focus()
+    page.wait_for_selector(".jp-Notebook.jp-mod-commandMode")
+    for key in ("ArrowDown", " ", "ArrowLeft", "Enter", "a", "d", "d"):
+        page.keyboard.press(key)
+    mask[1, 3:] = True
+    part.locator(".finding", has_text=Mask(mask).sentence()).wait_for()
+    assert page.locator(".jp-Notebook .jp-CodeCell").count() == len(CELLS)
+    assert page.locator(".jp-Notebook.jp-mod-commandMode").count() == 1
+    run_cell(page, 7)
+    said = "Python sees painted (True, True, False, True, True)"
+    cell(page, 7).get_by_text(said).wait_for()
+    run_cell(page, 8)
+    window = np.triu(np.tril(np.ones((5, 5), bool)), -2)
+    part.locator(".finding", has_text=Mask(window).sentence()).wait_for()
 
 
 LIVE = ".jp-OutputArea-output > .lm-Widget > .mha-explorer"

@@ -1,7 +1,6 @@
 """Explorers: what stands in the output, what they say, what they refuse."""
 
 import base64
-import importlib
 import json
 import os
 import re
@@ -22,7 +21,7 @@ import traitlets
 import widget_data
 import widget_golden
 from mha_teach import costs
-from mha_teach.widgets import AttentionMap, Heads, _host
+from mha_teach.widgets import AttentionMap, Heads, Mask, OneQuery, _host
 
 ROOT = Path(__file__).parents[1]
 WIDGETS = ROOT / "mha_teach" / "widgets"
@@ -39,15 +38,17 @@ def attention_map(**choices) -> AttentionMap:
     return AttentionMap(weights, widget_data.CHINESE, **choices)
 
 
-@pytest.fixture(params=[heads, attention_map])
+def one_query(**choices) -> OneQuery:
+    return OneQuery(widget_data.KEYS, labels=widget_data.KEY_NAMES, **choices)
+
+
+def mask(**choices) -> Mask:
+    return Mask(widget_data.MASK, widget_data.CHINESE, **choices)
+
+
+@pytest.fixture(params=[heads, attention_map, one_query, mask])
 def explorer(request):
     return request.param()
-
-
-@pytest.fixture
-def users(plain):
-    """``mha_teach.widgets`` as users import it, without assertions on annotations."""
-    return importlib.import_module("mha_teach.widgets")
 
 
 class Page(HTMLParser):
@@ -114,9 +115,8 @@ def test_state_is_json_that_python_reads_back(explorer):
     html = html_of(explorer)
     text = re.search(r'<script type="application/json">(.*?)</script>', html)[1]
     assert "\n" not in text
-    state = json.loads(text)
-    for name in explorer.choices:
-        assert state[name] == getattr(explorer, name)
+    assert json.loads(text) == json.loads(json.dumps(explorer.state()))
+    assert set(explorer.choices) < set(explorer.state())
 
 
 def test_hostile_labels_stay_text():
@@ -171,10 +171,10 @@ def test_key_follows_the_module_not_the_data():
     assert keys != {Page(html_of(attention_map())).first["figure"]["data-mha"]}
 
 
-@pytest.mark.parametrize("kind", [Heads, AttentionMap])
+@pytest.mark.parametrize("kind", [Heads, AttentionMap, OneQuery, Mask])
 def test_module_is_small_and_self_contained(kind):
     source = _host.module(kind.parts)
-    assert len(source.encode()) <= 40_000
+    assert len(source.encode()) <= 42_000
     assert "export default { render };" in source
     assert not re.search(r"^import\b", source, flags=re.M)
     assert not re.search(r"^(import|export)\b", _host.inline(source), flags=re.M)
@@ -214,12 +214,12 @@ def test_golden_file_is_what_python_says_now():
 
 def test_javascript_agrees_with_the_golden_file(node):
     files = sorted(map(str, (ROOT / "tests" / "js").glob("*.test.mjs")))
-    assert len(files) == 4
+    assert len(files) == 6
     run = subprocess.run([node, "--test", *files], capture_output=True, text=True)
     assert run.returncode == 0, run.stdout
 
 
-@pytest.mark.parametrize("kind", [Heads, AttentionMap])
+@pytest.mark.parametrize("kind", [Heads, AttentionMap, OneQuery, Mask])
 def test_joined_module_declares_no_name_twice(kind, node, tmp_path):
     file = tmp_path / "module.mjs"
     file.write_text(_host.module(kind.parts), encoding="utf-8")
@@ -700,6 +700,8 @@ def test_live_refuses_a_truth_value_for_a_number(make, name):
     [
         (heads, "grid", r"Heads\(…\)\.live\(\)"),
         (attention_map, "map", r"AttentionMap\(…\)\.live\(\)"),
+        (one_query, "plane", r"OneQuery\(…\)\.live\(\)"),
+        (mask, "attention", r"Mask\(…\)\.live\(\)"),
     ],
 )
 def test_live_keeps_its_data(make, name, way_out):

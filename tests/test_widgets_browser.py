@@ -12,21 +12,14 @@ import pytest
 
 import widget_data
 from browser import axe_violations
-from mha_teach.widgets import AttentionMap, Heads, _host
+from explorer_page import FAKE_MODEL, PHONE, figure, html_of, saved, texts
+from mha_teach.widgets import AttentionMap, Heads, Mask, OneQuery, _host
 
 pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).parents[1]
 GRID = json.loads((ROOT / "chapters" / "artifacts" / "heads_grid.json").read_text())
 SYMBOLS = GRID["task"]["symbols"]
-PHONE = {"width": 320, "height": 640}
-PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width"><title>Explorers</title><style>
-:root { color-scheme: light dark; }
-body { margin: 0 auto; max-width: 46rem; padding: 8px; font: 1rem/1.6 sans-serif; }
-[data-theme="dark"] body { background: #16181c; color: #e8e8e8; }
-[data-theme="light"] body { background: #ffffff; color: #1a1a1a; }
-</style></head><body><main><h1>Explorers</h1>%s</main></body></html>"""
 
 
 def attention_map(**choices) -> AttentionMap:
@@ -34,36 +27,8 @@ def attention_map(**choices) -> AttentionMap:
     return AttentionMap(weights, widget_data.CHINESE, selected_query=2, **choices)
 
 
-def html_of(explorer) -> str:
-    return explorer._repr_mimebundle_()["text/html"]
-
-
-@pytest.fixture
-def show(reader, serve, tmp_path):
-    """Show explorers (or HTML) on one page, and wait until they are live."""
-
-    def open_page(*explorers, alive=True, **options):
-        parts = [x if isinstance(x, str) else html_of(x) for x in explorers]
-        (tmp_path / "index.html").write_text(PAGE % "\n".join(parts), "utf-8")
-        (tmp_path / "favicon.ico").touch()
-        page = reader.open(serve(tmp_path), **options)
-        if alive:
-            page.wait_for_selector('figure[data-state="live"]')
-        return page
-
-    return open_page
-
-
-def figure(page, at: int = 0):
-    return page.locator("figure").nth(at)
-
-
 def chosen(part, grid: str):
     return part.locator(f'.{grid} [aria-selected="true"]')
-
-
-def texts(part, selector: str) -> list[str]:
-    return [" ".join(text.split()) for text in part.locator(selector).all_inner_texts()]
 
 
 def names(part, grid: str) -> list[str]:
@@ -250,14 +215,25 @@ def test_labels_are_text_and_not_markup(show):
     assert texts(part, ".map [role=rowheader]") == labels
 
 
-# ---- both, in every circumstance
+# ---- each, in every circumstance
 
 
-@pytest.fixture(
-    params=[lambda: Heads(GRID), attention_map], ids=["Heads", "AttentionMap"]
-)
+EXPLORERS = {
+    "Heads": lambda: Heads(GRID),
+    "AttentionMap": attention_map,
+    "OneQuery": lambda: OneQuery(widget_data.KEYS, labels=widget_data.KEY_NAMES),
+    "Mask": lambda: Mask(widget_data.MASK, widget_data.CHINESE, changed=3),
+}
+
+
+@pytest.fixture(params=EXPLORERS)
 def explorer(request):
-    return request.param()
+    return EXPLORERS[request.param]()
+
+
+def moved_by_keys(page):
+    """The first thing on a page that the arrow keys move."""
+    return page.locator('[role=grid] [tabindex="0"], [type=range][tabindex="0"]').first
 
 
 def test_twins_on_one_page_live_apart(show):
@@ -280,9 +256,9 @@ def test_without_javascript_figure_caption_and_table_remain(show, explorer):
 
 
 def test_a_failing_module_leaves_the_static_figure(show, reader, explorer):
-    broken = (
-        html_of(explorer).replace('"num_heads":', '"x":').replace('"shape":', '"x":')
-    )
+    broken = html_of(explorer)
+    for name in ("num_heads", "shape", "keys", "presets"):
+        broken = broken.replace(f'"{name}":', '"unknown":')
     page = show(broken, alive=False)
     page.wait_for_selector('figure[data-state="failed"]')
     assert figure(page).get_by_role("img").is_visible()
@@ -321,7 +297,7 @@ def test_a_phone_needs_no_sideways_scrolling(show, explorer):
     page.locator("summary").last.click()
     assert page.evaluate("document.documentElement.scrollWidth") == 320
     overflowing = """() => [...document.querySelector(".mha-explorer").shadowRoot
-      .querySelectorAll("*:not(.tables *):not(.heard)")]
+      .querySelectorAll("*:not(.tables *, .heard, svg *)")]
       .filter(node => node.getBoundingClientRect().right > 320)
       .map(node => node.outerHTML.slice(0, 80))"""
     assert page.evaluate(overflowing) == []
@@ -352,9 +328,9 @@ def test_screen_readers_hear_the_finding_but_not_every_step(show, explorer):
     page = show(explorer)
     heard = page.locator(".heard")
     assert heard.inner_text() == ""
-    grid = page.locator("[role=grid]").first
     for _ in range(3):
-        grid.locator('[tabindex="0"]').press("ArrowLeft")
+        moved_by_keys(page).press("ArrowLeft")
+        moved_by_keys(page).press(" ")  # paints, where that is what keys do
     page.wait_for_function(
         "() => { const root = document.querySelector('.mha-explorer').shadowRoot;"
         "return root.querySelector('.heard').textContent"
@@ -369,12 +345,6 @@ def test_the_table_holds_the_numbers_of_the_moment(show):
     weights, _ = attention_map().rows(1)
     cells = [float(x) for x in texts(part, ".tables td")]
     assert cells == pytest.approx(weights.ravel(), abs=0.00501)
-
-
-def saved(page, button: str) -> bytes:
-    with page.expect_download() as download:
-        page.get_by_role("button", name=button).click()
-    return Path(download.value.path()).read_bytes()
 
 
 def test_svg_of_the_moment_carries_its_sentence(show):
@@ -451,21 +421,6 @@ def test_a_saved_picture_holds_no_control_characters(show, explorer):
 
 # ---- other models than the page's own
 
-FAKE_MODEL = """<div id="here"></div><script type="module">
-import widget from "./module.mjs";
-const state = %s;
-const listeners = {};
-const model = {
-  get: name => state[name],
-  set(name, value) { state[name] = value; listeners[`change:${name}`]?.(); },
-  on(name, listener) { listeners[name] = listener; },
-  save_changes() { throw new Error("no kernel"); },
-  off() { throw new Error("not offered"); },
-};
-const here = document.getElementById("here");
-const stop = widget.render({ model, el: here });
-Object.assign(window, { model, here, stop });
-</script>"""
 OFF_THE_PAGE = FAKE_MODEL.replace("const stop", "here.remove();\nconst stop")
 
 
@@ -473,9 +428,9 @@ def test_a_model_that_only_reads_and_sets_is_enough(show, explorer, tmp_path):
     (tmp_path / "module.mjs").write_text(_host.module(explorer.parts), "utf-8")
     page = show(FAKE_MODEL % json.dumps(explorer.state()), alive=False)
     page.wait_for_selector(".mha-explorer")
-    grid = page.locator("[role=grid]").first
     before = texts(page, ".finding")
-    grid.locator('[tabindex="0"]').press("ArrowRight")
+    moved_by_keys(page).press("ArrowRight")
+    moved_by_keys(page).press(" ")
     assert texts(page, ".finding") != before
     page.evaluate("stop()")
 

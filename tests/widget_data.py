@@ -69,3 +69,13 @@ def weights(*shape: int) -> np.ndarray:
 
 CHINESE = ["[CLS]", "球", "没", "进", "网", "##络", "[SEP]"]
 ENGLISH = ["[CLS]", "the", "<b>", "net", "[SEP]"]
+
+# OneQuery: a key near the start and a longer one behind it, one at the origin, one in
+# the corner; values apart from the keys.
+KEYS = [(1.25, 0.5), (2.5, 1.5), (-0.75, 1.9), (0, 0), (3, -3)]
+VALUES = [(1, -1), (2, 2.25), (-2, 2), (0.5, 0.25), (-3, -2)]
+KEY_NAMES = ["苹果", "<b>pears</b>", "a rather long name", "العربية", "&"]
+
+# Causal, but for one cell above the diagonal and a token that may look at nobody.
+MASK = np.tril(np.ones((7, 7), bool))
+MASK[1, 4], MASK[5] = True, False

@@ -12,7 +12,7 @@ import torch
 
 import widget_data
 from mha_teach import costs, scaled_dot_product_attention
-from mha_teach.widgets import AttentionMap, Heads, _svg
+from mha_teach.widgets import AttentionMap, Heads, OneQuery, _svg
 
 PATH = Path(__file__).parent / "golden" / "widgets.json"
 
@@ -23,6 +23,7 @@ def golden() -> dict:
         "formulas": formulas(),
         "heads": heads(),
         "attention_map": attention_map(),
+        "one_query": one_query(),
     }
 
 
@@ -30,7 +31,7 @@ def kit() -> dict:
     values = np.array([0, -0.0, 1, -2.5, 65504, 6e-8, 1 / 3], "<f2")
     shades = np.linspace(0, 1, 29).tolist()
     colours = [_svg.ramp(x) for x in shades]
-    numbers = [0.0, -0.001, -1.234, 0.005, 12.5, 1234.567]
+    numbers = [0.0, -0.001, -1.234, 0.005, 0.125, -0.375, 12.5, 1234.567]
     shares = [0.0, 0.0039, 0.014, 0.125, 0.5, 0.994, 0.9999, 1.0]
     edges = [*range(0x30), 0x7F, 0xD7FF, 0xD800, 0xDFFF, 0xE000, 0xFFFD, 0xFFFE, 0xFFFF]
     edges += [0x10000, 0x1F3EB, 0x10FFFF]
@@ -129,6 +130,34 @@ def map_state(explorer: AttentionMap) -> dict:
         "sentence": explorer.sentence(),
         "rows": rounded(weights),
         "left": rounded(left),
+        "picture": explorer.picture(),
+    }
+
+
+def one_query() -> list[dict]:
+    keys, values = widget_data.KEYS, widget_data.VALUES
+    plain = OneQuery(keys)
+    apart = OneQuery(keys, values, labels=widget_data.KEY_NAMES)
+    even = OneQuery([(1, 1), (1, -1)], x=0.7, y=0)
+    shown = [plain, plain.at(x=0.0, y=0.0), plain.at(x=-2.9, y=-1.1), even]
+    shown += [plain.at(x=3.0, y=3.0), plain.at(x=0.2, y=0.0, temperature=10)]
+    shown += [apart, apart.at(temperature=0.1), apart.at(x=0.3, temperature=0.5)]
+    shown += [OneQuery([(1, 2), (1, -2), (0, 0)], x=x, y=0) for x in (1.5, -1.5)]
+    return [query_state(explorer) for explorer in shown]
+
+
+def query_state(explorer: OneQuery) -> dict:
+    q, k, v = (
+        torch.tensor(points, dtype=torch.float64)
+        for points in ([[explorer.x, explorer.y]], explorer.keys, explorer.values)
+    )
+    scale = 1 / explorer.temperature
+    output, weights = scaled_dot_product_attention(q, k, v, scale=scale)
+    return explorer.state() | {
+        "sentence": explorer.sentence(),
+        "scores": rounded((q @ k.mT * scale)[0].numpy()),
+        "weights": rounded(weights[0].numpy()),
+        "output": rounded(output[0].numpy()),
         "picture": explorer.picture(),
     }
 

@@ -2,5 +2,7 @@
 
 from mha_teach.widgets.attention_map import AttentionMap
 from mha_teach.widgets.heads import Heads
+from mha_teach.widgets.mask import Mask
+from mha_teach.widgets.one_query import OneQuery
 
-__all__ = ["AttentionMap", "Heads"]
+__all__ = ["AttentionMap", "Heads", "Mask", "OneQuery"]

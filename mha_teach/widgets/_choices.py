@@ -1,4 +1,4 @@
-"""Choices as JSON holds them: whole numbers of any library become ints."""
+"""Choices as JSON holds them: numbers of any library become ints and floats."""
 
 import operator
 
@@ -19,6 +19,24 @@ def whole(name: str, value: object) -> int:
     except TypeError:
         pass
     raise TypeError(f"{name} must be an int, got {value!r}; pass a whole number")
+
+
+def tenths(name: str, value: object) -> float:
+    """Return a number as a float, 0.1 + 0.2 as 0.3.
+
+    Raises
+    ------
+    TypeError
+        If ``value`` is no finite number. ``True`` and ``"1"`` are none.
+    """
+    try:
+        if hasattr(value, "__float__") and not isinstance(value, bool | np.bool_):
+            x = float(value)
+            near = round(10 * x) / 10
+            return near if abs(x - near) < 1e-6 else x
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        pass
+    raise TypeError(f"{name} must be a number, got {value!r}; pass a float")
 
 
 def flag(name: str, value: object) -> bool:

@@ -159,7 +159,10 @@ class Explorer(ABC):
 
     @abstractmethod
     def allowed(self) -> dict:
-        """Return the values that each choice may take, a range or a list."""
+        """Return the values that each choice may take.
+
+        A range, a list, or a long list in equal steps.
+        """
 
     def check(self) -> None:
         """Make each choice an int or a bool, and raise at one that is not allowed."""
@@ -176,6 +179,9 @@ class Explorer(ABC):
             known = ", ".join(map(str, allowed))
             if isinstance(allowed, range):
                 known = f"0 to {len(allowed) - 1}"
+            elif len(allowed) > 20:
+                first, second, *_, last = allowed
+                known = f"{first:g} to {last:g} in steps of {second - first:g}"
             raise ValueError(
                 f"{name}={value!r} does not exist here; choose from {known}"
             )

@@ -8,6 +8,7 @@ import html
 import math
 import re
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
 ACCENT, WARM, INK, MUTE = "#0b5cad", "#b3541e", "#1c2128", "#59616c"
 
@@ -20,7 +21,8 @@ _RAMP = ("f4f7fb", "d6e4f3", "96bee4", "4a8ac8", "18569c", "062454")
 
 def number(x: float, digits: int = 2) -> str:
     """Write 0.5 as "0.50" and -1 as "−1.00"; never "−0.00"."""
-    text = f"{x:.{digits}f}"
+    # As JavaScript rounds: a half goes away from 0.
+    text = str(Decimal(float(x)).quantize(Decimal(10) ** -digits, ROUND_HALF_UP))
     return text.replace("-", "" if float(text) == 0 else "−")
 
 
@@ -63,6 +65,17 @@ def ink_on(rgb: Sequence[int]) -> str:
 def printable(text: object) -> str:
     """Put "�" for each character that no picture may hold."""
     return _UNPRINTABLE.sub("�", str(text))
+
+
+def short(text: str) -> str:
+    """Cut a text to 12 letters."""
+    return text if len(text) <= 12 else f"{text[:11]}…"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Write "a, b and c"."""
+    *most, last = items
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def svg(width: int, height: int, parts: Sequence[str]) -> str:

@@ -9,15 +9,18 @@ import numpy as np
 
 from mha_teach.widgets._choices import flag, whole
 from mha_teach.widgets._host import Explorer, table
+from mha_teach.widgets._inputs import as_array, as_labels
 from mha_teach.widgets._svg import (
     ACCENT,
     MUTE,
     css,
     half_up,
+    listed,
     number,
     printable,
     ramp,
     rect,
+    short,
     svg,
     words,
 )
@@ -32,7 +35,7 @@ _TOP = 96
 class AttentionMap(Explorer):
     r"""Show what each head looks at, on a sentence of your own.
 
-    Each weight is kept in one byte, to within 1/510.
+    Each weight is kept in one byte, rounded to 1/255.
 
     Parameters
     ----------
@@ -68,9 +71,11 @@ class AttentionMap(Explorer):
 
     parts = (
         "kit.css",
+        "controls.css",
         "attention_map.css",
         "kit.mjs",
         "view.mjs",
+        "controls.mjs",
         "attention_map_model.mjs",
         "attention_map.mjs",
     )
@@ -94,7 +99,7 @@ class AttentionMap(Explorer):
         hide_special: bool | np.bool_ = False,
         special_tokens: Sequence[str] = SPECIAL_TOKENS,
     ):
-        array = _as_array(weights)
+        array = as_array(weights)
         _check_shape(array.shape)
         _check_values(array)
         self.rank = array.ndim
@@ -106,9 +111,10 @@ class AttentionMap(Explorer):
                 f"weights has {n_q} queries and {n_k} keys; pass key_tokens, "
                 f"the {n_k} tokens that are looked at"
             )
-        self.tokens = self.key_tokens = _labels("tokens", tokens, "queries", n_q)
+        queries, keys = f"weights has {n_q} queries", f"weights has {n_k} keys"
+        self.tokens = self.key_tokens = as_labels("tokens", tokens, queries, n_q)
         if key_tokens is not None:
-            self.key_tokens = _labels("key_tokens", key_tokens, "keys", n_k)
+            self.key_tokens = as_labels("key_tokens", key_tokens, keys, n_k)
         self.title = printable(title)
         self.special_tokens = tuple(map(printable, special_tokens))
         self.layer, self.head = layer, head
@@ -187,7 +193,7 @@ class AttentionMap(Explorer):
         best, _, mean = ranking[0]
         said = [f"{number(w)} to “{key}”" for key, w, _ in ranking[:3] if w >= 0.005]
         text = f"{where[self.rank - 2]}“{self.tokens[self._query_index()]}” gives "
-        text += f"{_listed(said)}." if said else "no weight to the tokens shown."
+        text += f"{listed(said)}." if said else "no weight to the tokens shown."
         if said and heads > 1:
             text += f" The mean over {heads} heads gives “{best}” {number(mean)}."
         if self.hide_special:
@@ -240,10 +246,10 @@ class AttentionMap(Explorer):
         style = {"size": 11, "fill": MUTE}
         parts = []
         for r in range(0, len(queries), every):
-            y, text = _TOP + size * r + size // 2 + 4, _short(self.tokens[queries[r]])
+            y, text = _TOP + size * r + size // 2 + 4, short(self.tokens[queries[r]])
             parts.append(words(104, y, text, **style, anchor="end"))
         for c in range(0, len(keys), every):
-            x, text = 110 + size * c + size // 2 + 4, _short(self.key_tokens[keys[c]])
+            x, text = 110 + size * c + size // 2 + 4, short(self.key_tokens[keys[c]])
             parts.append(f'<g transform="translate({x} {_TOP - 6}) rotate(-60)">')
             parts.append(words(0, 0, text, **style) + "</g>")
         parts.append(words(104, _TOP - 6, "query ↓ key →", **style, anchor="end"))
@@ -253,18 +259,10 @@ class AttentionMap(Explorer):
         parts = []
         for i, (key, weight, _) in enumerate(self.ranking()[:BARS]):
             y, width = _TOP + 22 * i, half_up(100 * weight)
-            parts.append(words(x + 72, y + 15, _short(key), size=12, anchor="end"))
+            parts.append(words(x + 72, y + 15, short(key), size=12, anchor="end"))
             parts.append(rect(x + 78, y + 4, width, 14, ACCENT))
             parts.append(words(x + 84 + width, y + 15, number(weight), size=12))
         return parts
-
-
-def _as_array(weights) -> np.ndarray:
-    if isinstance(weights, list | tuple):
-        return np.stack([_as_array(layer) for layer in weights])
-    if hasattr(weights, "detach"):
-        weights = weights.detach().cpu().float()  # NumPy has no bfloat16
-    return np.asarray(weights, dtype=np.float64)
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
@@ -307,24 +305,6 @@ def _check_values(array: np.ndarray) -> None:
         )
 
 
-def _labels(name: str, labels: Sequence[str], axis: str, n: int) -> list[str]:
-    if labels is None:
-        raise TypeError(f"{name} must be a list of str, got None; pass {n} labels")
-    labels = list(labels)
-    for i, label in enumerate(labels):
-        if not isinstance(label, str):
-            raise TypeError(
-                f"{name}[{i}] must be a str, got {label!r}; "
-                f"pass words, such as list(map(str, {name}))"
-            )
-    if len(labels) != n:
-        raise ValueError(
-            f"{name} has {len(labels)} labels, but weights has {n} {axis}; "
-            "pass one label for each"
-        )
-    return [printable(label) for label in labels]
-
-
 def _cells(weights: np.ndarray, size: int) -> list[str]:
     paths = {}
     for (r, c), weight in np.ndenumerate(weights):
@@ -333,12 +313,3 @@ def _cells(weights: np.ndarray, size: int) -> list[str]:
     drawn = [f'<path fill="{fill}" d="{"".join(d)}"/>' for fill, d in paths.items()]
     place = f"translate(110 {_TOP}) scale({size})"
     return [f'<g transform="{place}" shape-rendering="crispEdges">', *drawn, "</g>"]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 12 else f"{text[:11]}…"
-
-
-def _listed(items: list[str]) -> str:
-    *most, last = items
-    return f"{', '.join(most)} and {last}" if most else last

@@ -6,6 +6,8 @@ import traitlets
 from mha_teach.widgets._host import Explorer, module
 from mha_teach.widgets.attention_map import AttentionMap
 from mha_teach.widgets.heads import Heads
+from mha_teach.widgets.mask import Mask
+from mha_teach.widgets.one_query import OneQuery
 
 
 class LiveExplorer(anywidget.AnyWidget):
@@ -24,8 +26,9 @@ class LiveExplorer(anywidget.AnyWidget):
         return self._explorer.at(**{name: getattr(self, name) for name in names})
 
     def _check(self, proposal):
-        self._now().check_choice(proposal.trait.name, proposal.value)
-        return proposal.value
+        name = proposal.trait.name
+        self._now().check_choice(name, proposal.value)
+        return self._explorer.choices[name](name, proposal.value)
 
     def _keep(self, proposal):
         name = proposal.trait.name
@@ -71,3 +74,46 @@ class LiveAttentionMap(LiveExplorer):
 
     _known = traitlets.validate(*AttentionMap.choices)(LiveExplorer._check)
     _kept = traitlets.validate("map")(LiveExplorer._keep)
+
+
+class LiveOneQuery(LiveExplorer):
+    """:class:`OneQuery` as a widget."""
+
+    _esm = module(OneQuery.parts)
+    plane = traitlets.Dict().tag(sync=True)
+    x = traitlets.Float().tag(sync=True)
+    y = traitlets.Float().tag(sync=True)
+    temperature = traitlets.Float().tag(sync=True)
+
+    _known = traitlets.validate(*OneQuery.choices)(LiveExplorer._check)
+    _kept = traitlets.validate("plane")(LiveExplorer._keep)
+
+
+class LiveMask(LiveExplorer):
+    """:class:`Mask` as a widget; ``preset`` and ``mask`` follow each other."""
+
+    _esm = module(Mask.parts)
+    attention = traitlets.Dict().tag(sync=True)
+    mask = traitlets.Any().tag(sync=True)
+    changed = traitlets.Int().tag(sync=True)
+    preset = traitlets.Unicode()  # the page finds it from the mask
+
+    _known = traitlets.validate(*Mask.choices)(LiveExplorer._check)
+    _kept = traitlets.validate("attention")(LiveExplorer._keep)
+
+    @traitlets.validate("preset")
+    def _known_preset(self, proposal):
+        now = self._now()
+        if proposal.value != now.preset:
+            now.preset_mask(proposal.value)
+        return proposal.value
+
+    @traitlets.observe("mask")
+    def _name_the_mask(self, change):
+        self.preset = self._now().preset
+
+    @traitlets.observe("preset")
+    def _paint_the_preset(self, change):
+        now = self._now()
+        if self.preset != now.preset:
+            self.mask = now.preset_mask(self.preset)

@@ -2,6 +2,7 @@
 // Each part of the view is `{ root, draw(now, dark) }`; `now` is the state to show.
 
 import { captioned, escape, number, numeral, shadeOf } from "./kit.mjs";
+import { choice } from "./controls.mjs";
 import { exports, frame, grid, h, legend, shade, table, tables } from "./view.mjs";
 import {
   BARS,
@@ -30,13 +31,6 @@ function shown(map, now) {
     place: placeOf(map, now),
     indexOf: (place) => queries[place],
   };
-}
-
-function choice(name, options, choose) {
-  const items = options.map((text, value) => h("option", { value }, text));
-  const onchange = () => choose(Number(select.value));
-  const select = h("select", { onchange, "aria-label": name }, ...items);
-  return { select, label: h("label", {}, name, select) };
 }
 
 function controlsPart(map, set) {

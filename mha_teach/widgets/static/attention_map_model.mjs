@@ -1,6 +1,6 @@
 // AttentionMap, the part that needs no page: words, numbers, the picture to save.
 
-import { bytes, css, number, ramp, rect, reshape, words } from "./kit.mjs";
+import { bytes, css, number, ramp, rect, reshape, short, words } from "./kit.mjs";
 
 export const TEXT = {
   where: ["", (s) => `Head ${s.head}: `, (s) => `Layer ${s.layer}, head ${s.head}: `],
@@ -34,7 +34,7 @@ export const TEXT = {
   layerLabel: (layer) => `layer ${layer}`,
   note:
     "A weight shows where a head looks. It does not show what the output owes to that " +
-    "token; weights by themselves are not an explanation. Each is kept to within 1/510.",
+    "token; weights by themselves are not an explanation.",
   table: "Show as table",
   header: ["query", "key", "weight"],
 };
@@ -115,11 +115,6 @@ export function finding(map, state) {
 const small = { size: 11, fill: "#59616c" };
 const ACCENT = "#0b5cad";
 const TOP = 96;
-
-function short(text) {
-  const letters = Array.from(text);
-  return letters.length <= 12 ? text : `${letters.slice(0, 11).join("")}…`;
-}
 
 export function drawing(map, state) {
   const [queries, keys] = visible(map, state);

@@ -2,25 +2,35 @@
 
 export const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
 
-export function softmax(scores) {
-  const top = Math.max(...scores);
-  const powers = scores.map((s) => Math.exp(s - top));
+export const softmax = (scores) =>
+  maskedSoftmax(
+    scores,
+    scores.map(() => true),
+  );
+
+/** Weights over the keys that may be looked at; zeros where there are none. */
+export function maskedSoftmax(scores, allowed) {
+  const top = Math.max(...scores.filter((_, i) => allowed[i]));
+  const powers = scores.map((s, i) => (allowed[i] ? Math.exp(s - top) : 0));
   const total = powers.reduce((a, b) => a + b, 0);
-  return powers.map((p) => p / total);
+  return powers.map((p) => p / (total || 1));
 }
 
-/** One query of one head: q (d_k), keys (n of d_k), values (n of d_v). */
-export function attend(q, keys, values) {
-  const products = keys.map((k) => dot(q, k));
-  const scores = products.map((p) => p / Math.sqrt(q.length));
-  const weights = softmax(scores);
-  const output = values[0].map((_, i) =>
+/** The values, each times its weight, added up. */
+export const average = (weights, values) =>
+  values[0].map((_, i) =>
     dot(
       weights,
       values.map((v) => v[i]),
     ),
   );
-  return { products, scores, weights, output };
+
+/** One query of one head: q (d_k), keys (n of d_k), values (n of d_v). */
+export function attend(q, keys, values, temperature = Math.sqrt(q.length)) {
+  const products = keys.map((k) => dot(q, k));
+  const scores = products.map((p) => p / temperature);
+  const weights = softmax(scores);
+  return { products, scores, weights, output: average(weights, values) };
 }
 
 export function parameters(dModel, numHeads, { dK, dV = dK, bias = true }) {

@@ -28,6 +28,12 @@ export function percent(x) {
   return `${x < 1 ? Math.min(99, Math.floor(100 * x + 0.5)) : 100} %`;
 }
 
+/** Cuts a text to 12 letters. */
+export function short(text) {
+  const letters = Array.from(text);
+  return letters.length <= 12 ? text : `${letters.slice(0, 11).join("")}…`;
+}
+
 export function bytes(base64) {
   return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
 }
