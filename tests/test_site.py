@@ -391,7 +391,7 @@ def test_the_search_finds_the_solutions_but_tells_none(search_records):
     page = "chapters/exercises/multi-head-attention-solutions/"
     [record] = [record for url, record in search_records.items() if page in url]
     assert record["title"] == "Worked solutions: multi-head attention"
-    titles = [f"{e.id} · {e.title}" for e in EXERCISES.values()]
+    titles = [f"{e.id} · {e.title}" for e in EXERCISES.values() if e.id[:2] == "07"]
     assert record["text"].endswith(" ".join(["this page cannot.", *titles]))
     assert record["code"] == ""
 

@@ -227,6 +227,36 @@ def test_a_term_explains_itself_on_focus_until_escape(reader, sample):
     assert tip.is_hidden()
 
 
+def test_a_chapter_explains_the_first_use_of_a_term(reader, sample):
+    """By mouse and by key; a link, so that the entry itself is one step away."""
+    page = reader.open(sample + "chapters/notebook/")
+    tip = page.get_by_role("tooltip")
+    page.get_by_role("link", name="masks").hover()
+    assert tip.text_content() == "A boolean tensor; True means may attend."
+    page.get_by_role("link", name="key heads").focus()
+    assert tip.text_content() == "A head that others share."
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{sample}glossary/#term-key-head")
+
+
+def test_a_finger_reads_a_term_first_and_follows_it_then(reader, sample):
+    page = reader.open(
+        sample + "chapters/notebook/", viewport=PHONE, has_touch=True, is_mobile=True
+    )
+    tip = page.get_by_role("tooltip")
+    page.get_by_role("link", name="masks").tap()
+    assert tip.text_content() == "A boolean tensor; True means may attend."
+    page.get_by_role("link", name="key heads").tap()
+    assert tip.text_content() == "A head that others share."
+    page.locator("h1").tap()
+    assert tip.is_hidden()
+    page.get_by_role("link", name="key heads").tap()
+    assert tip.is_visible()
+    assert page.url == f"{sample}chapters/notebook/"
+    page.get_by_role("link", name="key heads").tap()
+    page.wait_for_url(f"{sample}glossary/#term-key-head")
+
+
 def test_the_contents_open_over_a_telephone_page(reader, sample):
     page = reader.open(sample, viewport=PHONE)
     contents = page.get_by_role("navigation", name="Contents")

@@ -73,14 +73,20 @@ function markSection() {
   mark();
 }
 
-/** Definitions and references, shown on hover and on focus; Escape puts them away. */
+/**
+ * Definitions and references, shown on hover and on focus; Escape puts them away.
+ *
+ * A finger cannot hover: its first tap shows what a link says, its second follows it.
+ */
 function tips() {
   const tip = create("div", { id: "tip", role: "tooltip", popover: "manual" });
   document.body.append(tip);
   let timer;
   let owner;
+  let isFirstTap;
   const hide = () => {
     owner?.removeAttribute("aria-describedby");
+    owner = undefined;
     tip.hidePopover();
   };
   const show = (element) => {
@@ -100,16 +106,33 @@ function tips() {
     clearTimeout(timer);
     timer = setTimeout(hide, 200);
   };
+  const withMouse = (act) => (event) => event.pointerType === "touch" || act();
   for (const element of findAll("main [title]")) {
     element.dataset.tip = element.title;
     element.removeAttribute("title");
-    element.addEventListener("pointerenter", () => show(element));
+    element.addEventListener(
+      "pointerenter",
+      withMouse(() => show(element)),
+    );
+    element.addEventListener("pointerleave", withMouse(hideSoon));
     element.addEventListener("focus", () => show(element));
-    element.addEventListener("pointerleave", hideSoon);
     element.addEventListener("blur", hide);
+    element.addEventListener("pointerdown", ({ pointerType }) => {
+      const isLink = element.localName === "a";
+      isFirstTap = isLink && pointerType === "touch" && owner !== element;
+    });
+    element.addEventListener("click", (event) => {
+      if (!isFirstTap) return;
+      isFirstTap = false;
+      event.preventDefault();
+      show(element);
+    });
   }
   tip.addEventListener("pointerenter", () => clearTimeout(timer));
   tip.addEventListener("pointerleave", hideSoon);
+  addEventListener("pointerdown", ({ target }) => {
+    if (owner && !owner.contains(target) && !tip.contains(target)) hide();
+  });
   addEventListener("keydown", ({ key }) => key === "Escape" && hide());
 }
 

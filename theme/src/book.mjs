@@ -1,5 +1,6 @@
 // The book as a whole: its pages in order, their addresses, what its terms mean.
 import { visit } from "./content.mjs";
+import { glossaryTerms } from "./terms.mjs";
 import { textOf } from "./text.mjs";
 
 const TIP_LENGTH = 240;
@@ -28,6 +29,7 @@ export function describeBook({ config, project, pages }) {
     path,
     href: (root, slug) => root + path(slug) || "./",
     explanations: explanations(pages),
+    terms: glossaryTerms(pages),
     references: Object.assign({}, ...pages.map((page) => page.references?.cite?.data)),
   };
 }
@@ -63,7 +65,7 @@ function nested(project, pages) {
   return open[0].items;
 }
 
-/** By id: the text of a glossary entry, and of a paragraph that has a label. */
+/** By id: how a glossary entry begins, and the text of a paragraph that has a label. */
 function explanations(pages) {
   const found = {};
   for (const { mdast } of pages) {
@@ -73,7 +75,9 @@ function explanations(pages) {
       children.forEach((term, index) => {
         const text = children[index + 1];
         if (text?.type !== "definitionDescription") return;
-        found[term.html_id] = shortened(textOf(text));
+        const [first] = text.children;
+        const isParagraph = first?.type === "paragraph";
+        found[term.html_id] = shortened(textOf(isParagraph ? first : text));
       });
     });
   }

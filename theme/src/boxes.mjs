@@ -21,8 +21,13 @@ export function cell(node, page) {
 export function outputs(node, page) {
   const shown = page.children(node);
   const content = shown.length ? [h("div.outputs", shown)] : [];
-  return folded("Show the output", node.visibility, content);
+  const visibility = node.isAnswer && shown.some(moves) ? "show" : node.visibility;
+  return folded("Show the output", visibility, content);
 }
+
+/** An explorer: to move it is how a reader finds the answer. */
+const moves = ({ value, children = [] }) =>
+  value?.includes('<script type="module"') || children.some(moves);
 
 /** Fold the first output after a "Predict" box, so that the reader decides first. */
 export function foldAnswers(cells) {
@@ -36,7 +41,7 @@ export function foldAnswers(cells) {
     const isShown = answer?.children.length && answer.visibility !== "remove";
     if (!waiting || !isShown) return each;
     waiting = false;
-    const hidden = { ...answer, visibility: "hide" };
+    const hidden = { ...answer, visibility: "hide", isAnswer: true };
     const children = each.children.map((node) => (node === answer ? hidden : node));
     return { ...each, children };
   });

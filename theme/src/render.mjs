@@ -7,14 +7,16 @@ import * as links from "./links.mjs";
 import { output } from "./outputs.mjs";
 import { table } from "./tables.mjs";
 import { tabSet } from "./tabs.mjs";
-import { raw, text } from "./text.mjs";
+import { withFirstUses } from "./terms.mjs";
+import { inItsLanguage, raw, text } from "./text.mjs";
 
 /**
  * Render one page.
  *
  * `site` answers `page(url)`, `file(node)` and `asset(url)` with an address,
  * `blob(url)` with bytes, `explanation(id)` with what a term or a labelled paragraph
- * says, if anything, and `reference(id)` with the text of a bibliography entry.
+ * says, if anything, and `reference(id)` with the text of a bibliography entry. `terms`
+ * are those whose first use is to be marked.
  */
 export function renderPage({ mdast, references = {} }, site) {
   const page = {
@@ -27,7 +29,7 @@ export function renderPage({ mdast, references = {} }, site) {
     problem: (message) => page.problems.push(message),
     children: ({ children = [] }) => children.flatMap((child) => render(child, page)),
   };
-  const body = render(mdast, page);
+  const body = render(withFirstUses(mdast, site.terms), page);
   const { order = [], data } = references.cite ?? {};
   const cited = order.map((key) => h("li", { id: `ref-${key}` }, raw(data[key].html)));
   const ends = [
@@ -71,7 +73,7 @@ const handlers = {
   strong: as("strong"),
   subscript: as("sub"),
   superscript: as("sup"),
-  text: (node) => text(node.value),
+  text: (node) => inItsLanguage(node.value),
   underline: as("u"),
 
   // Blocks

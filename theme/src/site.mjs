@@ -72,6 +72,7 @@ function siteOf({ blobs, project }, book, page, files, sourceFiles) {
     asset: (url) => (url.startsWith("/") ? put(`assets${url}`, blobs.get(url)) : url),
     blob: (url) => blobs.get(url),
     explanation: (id) => book.explanations[id],
+    terms: page.number ? book.terms : [],
     reference: (id) => book.references[id]?.html.replace(/<[^>]+>/g, ""),
   };
 }

@@ -4,11 +4,15 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { toHtml } from "hast-util-to-html";
+import { describeBook } from "../src/book.mjs";
 import { renderPage } from "../src/render.mjs";
 import { searchRecords } from "../src/search.mjs";
 import { renderSource, sourceRecords } from "../src/source.mjs";
+import { glossaryTerms, withFirstUses } from "../src/terms.mjs";
 import { raw, text, textOf } from "../src/text.mjs";
 
+const sample = (name) =>
+  JSON.parse(readFileSync(new URL(`samples/${name}.json`, import.meta.url)));
 const site = {
   page: (url) => `PAGE${url}`,
   file: ({ urlSource }) => `FILE:${urlSource}`,
@@ -16,14 +20,15 @@ const site = {
   blob: (url) => Buffer.from(`contents of ${url}`),
   explanation: (id) => (id.startsWith("term-") ? `what ${id} means` : undefined),
   reference: (id) => `where ${id} is`,
+  terms: [],
 };
-const sample = (name) =>
-  JSON.parse(readFileSync(new URL(`samples/${name}.json`, import.meta.url)));
+const inChapter = { ...site, terms: glossaryTerms([sample("glossary")]) };
 const serialise = (children) =>
   toHtml({ type: "root", children }, { allowDangerousHtml: true });
 const attend = readFileSync(new URL("project/attend.py", import.meta.url), "utf8");
 const everything = renderPage(sample("index"), site);
-const notebook = renderPage(sample("chapters.notebook"), site);
+const notebook = renderPage(sample("chapters.notebook"), inChapter);
+const glossary = renderPage(sample("glossary"), site);
 const page = serialise(everything.body);
 const cells = serialise(notebook.body);
 
@@ -38,6 +43,8 @@ const render = (...children) => {
   const { body, problems } = renderPage({ mdast }, site);
   return { html: serialise(body), problems };
 };
+const termLink = (id, word) =>
+  `<a href="PAGE/glossary#${id}" title="what ${id} means" class="term">${word}</a>`;
 const nextCell =
   /<div class="cell"|<details class="fold"><summary>Show the (?:check|cell)/;
 const cellOf = (id) => cells.slice(cells.indexOf(`id="${id}"`)).split(nextCell)[0];
@@ -45,6 +52,7 @@ const cellOf = (id) => cells.slice(cells.indexOf(`id="${id}"`)).split(nextCell)[
 test("the samples hold nothing that the theme does not know", () => {
   assert.deepEqual(everything.problems, []);
   assert.deepEqual(notebook.problems, []);
+  assert.deepEqual(glossary.problems, []);
 });
 
 test("an unknown node is a problem that names the node", () => {
@@ -130,6 +138,54 @@ test("terms, abbreviations and citations say on hover what they mean", () => {
   has(page, /<li id="ref-michel2019">Michel, P/);
 });
 
+test("a chapter marks the first use of a term in its prose, and no other", () => {
+  const [, words] = cells.match(/a sample with (.*?)<\/ul>/s);
+  assert.equal(
+    words,
+    "<strong>key heads</strong>, " +
+      `<em>${termLink("term-mask", "masks")}</em>, ` +
+      "a mask for each head, <code>mask</code> and " +
+      `${termLink("term-key-head", "key heads")}.</p><ul>` +
+      `<li><p>${termLink("term-head", "One head")}</p></li>`,
+  );
+  lacks(render(paragraph(text("a mask"))).html, /class="term"/);
+});
+
+test("a term is found as a whole word, whatever its case and number", () => {
+  const terms = ["query", "bias", "batch", "softmax", "map"];
+  const marked = withFirstUses(
+    paragraph(text("Queries, biases, batch-wise, unmapped, softmax_x; a Map.")),
+    terms.map((name) => ({ name, id: `term-${name}`, url: "/glossary" })),
+  );
+  const found = marked.children.filter(({ type }) => type === "crossReference");
+  assert.deepEqual(found.map(textOf), ["Queries", "biases", "Map"]);
+  assert.equal(
+    textOf(marked),
+    "Queries, biases, batch-wise, unmapped, softmax_x; a Map.",
+  );
+});
+
+test("of a glossary entry the first paragraph explains its term", () => {
+  const { explanations } = describeBook({
+    config: { options: {} },
+    project: { index: "index", pages: [] },
+    pages: [{ ...sample("glossary"), references: {} }],
+  });
+  assert.equal(explanations["term-mask"], "A boolean tensor; True means may attend.");
+  has(explanations["term-head"], /^One attention with its own projections/);
+});
+
+test("Chinese words say that they are Chinese", () => {
+  has(
+    serialise(glossary.body),
+    /<p><span lang="zh-Hans">掩码<\/span> · <span class="katex">/,
+  );
+  has(
+    render(paragraph(text("球 and 队友"))).html,
+    /<span lang="zh-Hans">球<\/span> and /,
+  );
+});
+
 test("a footnote and its text lead to one another", () => {
   has(page, /<a id="fnref-one" href="#fn-one">1<\/a>/);
   has(
@@ -178,6 +234,29 @@ test("the first output after a Predict box is folded, and no other", () => {
   );
   lacks(cellOf("sample-4"), /<details/);
   lacks(cellOf("sample-7"), /<details/);
+});
+
+test("an explorer after a Predict box is not folded: to move it is the answer", () => {
+  const predict = paragraph({ type: "strong", children: [text("Predict.")] });
+  const answered = (html) =>
+    render(
+      { type: "blockquote", children: [predict] },
+      {
+        type: "outputs",
+        children: [
+          {
+            type: "output",
+            jupyter_data: {
+              output_type: "display_data",
+              data: { "text/html": { content: html } },
+            },
+          },
+        ],
+      },
+    ).html;
+  has(answered("<figure></figure>"), /<details class="fold">/);
+  const explorer = '<figure><script type="module">1</script></figure>';
+  lacks(answered(explorer), /<details/);
 });
 
 test("a guard is folded whole", () => {
@@ -384,7 +463,10 @@ test("search records of a source file: its opening, and each thing it defines", 
       code: 'def _check(self): return """a text over two lines"""',
     },
   ]);
-  const [, f] = sourceRecords("f.py", 'def f():\n    """Say `a`\n    b.\n\n    c."""\n');
+  const [, f] = sourceRecords(
+    "f.py",
+    'def f():\n    """Say `a`\n    b.\n\n    c."""\n',
+  );
   assert.equal(f.text, "Say a b.");
   assert.deepEqual(sourceRecords("card.md", "def f(): pass"), []);
 });
