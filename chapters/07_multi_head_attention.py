@@ -10,8 +10,9 @@
 # - explain why $d_k = d_\text{model}/h$ is a convention and not a law,
 # - say what moving $h$ or $d_k$ does to shapes, parameters and accuracy.
 #
-# **Before you start.** You have met the dot product, softmax and `nn.Linear`. Symbols are in the [notation](notation.md).
-# Reading and running takes 45 minutes, typing the class 15 more; the [exercises](exercises/07_multi_head_attention.ipynb) take 50.
+# **Before you start.** You can write one head with a mask, from chapters [1](01_soft_lookup.ipynb) to [4](04_masks.ipynb) or from
+# elsewhere, and have met `nn.Linear`. Symbols are in the [notation](notation.md). Reading and running takes 45 minutes, typing the class
+# 15 more; the [exercises](exercises/07_multi_head_attention.ipynb) take 30, and an optional 20.
 
 # %%
 import json
@@ -59,7 +60,7 @@ if encoder.pretrained:
 # A row is a token that asks, the *query*. A column is a token that is looked at, the *key*. Every row sums to one. `[CLS]` and
 # `[SEP]` mark the ends of the sentence.
 #
-# The first head looks at the token before, whatever it is. The second looks at the token after, most of the time. The third
+# The first head looks at the token before. The second looks at the token after, most of the time. The third
 # depends on the words: each *the* looks at its noun and *it* at *cat*; much of the rest goes to `[CLS]`.
 #
 # One head gives one map. A layer that wants several needs several heads. How can it compute twelve at once?
@@ -88,7 +89,7 @@ if encoder.pretrained:
 # > want? And is `reshape` to that shape the right cut? To see it, we also cut a tensor in which every number says which token
 # > it belongs to.
 
-# %%
+# %% tags=["S0-14", "S1-9"]
 batch, n, d_model, h, d_k = 2, 5, 12, 3, 4
 x = torch.randn(batch, n, d_model)
 q_proj, k_proj, v_proj, out_proj = (nn.Linear(d_model, d_model) for _ in range(4))
@@ -129,7 +130,7 @@ output = out_proj(merged)
 assert merged.shape == (batch, n, h * d_k) and output.shape == (batch, n, d_model)
 
 # %% [markdown]
-# A score adds up $d_k$ products, so its spread grows like $\sqrt{d_k}$. The division keeps it the same for every width.
+# For independent entries the spread of a score grows like $\sqrt{d_k}$. The division keeps it the same for every width.
 #
 # Until `out_proj`, no number of one head meets a number of another. $W^O$ is the only place where heads mix.
 #
@@ -172,7 +173,7 @@ class MyMultiHeadAttention(nn.Module):
 # because `nn.Linear` stores its matrix transposed. The second is `F.scaled_dot_product_attention`. It starts after the split and never
 # shows its map.
 
-# %%
+# %% tags=["S0-6", "S1-4", "S1-10", "S1-34"]
 mine = MyMultiHeadAttention(d_model, h)
 output, weights = mine(x)
 projections = (mine.q_proj, mine.k_proj, mine.v_proj)
@@ -198,7 +199,7 @@ print("loop, function and class agree")
 #
 # > **Predict.** What would happen if you forgot the `~`? Would anything tell you?
 
-# %%
+# %% tags=["S1-11"]
 theirs = nn.MultiheadAttention(d_model, h, batch_first=True)
 ours = MultiHeadAttention.from_torch(theirs)
 mine.load_state_dict(ours.state_dict())           # the same four names
@@ -212,13 +213,16 @@ assert torch.allclose(output, their_output, atol=1e-6)
 assert torch.allclose(weights, their_weights, atol=1e-6)
 assert torch.equal(ours.to_torch().in_proj_weight, theirs.in_proj_weight)
 
-forgotten, _ = theirs(x, x, x, attn_mask=causal)
-print("the same shape:", forgotten.shape == output.shape)
-print("token is nan:", forgotten[0].isnan().any(dim=-1).tolist())
+for asked in (True, False):
+    forgotten, _ = theirs(x, x, x, attn_mask=causal, need_weights=asked)
+    assert forgotten.shape == output.shape
+    nan = forgotten[0].isnan().any(dim=-1).tolist()
+    print(f"need_weights={asked!s:5}  token is nan: {nan}")
 
 # %% [markdown]
 # No error, and the same shape. Every token but the last now sees only its future. The last may look at nobody, and the average of
-# nothing is not a number. A mask that leaves each token itself would not give even that sign.
+# nothing is not a number. With `need_weights=False` the module calls PyTorch's function, which takes zero weights there, and even that
+# sign is gone. So it is with a mask that leaves each token itself.
 #
 # `ours` is the class that the book uses from here on. It takes your four steps and adds what practice asks for: checked
 # arguments, free widths, keys shared by several heads. Its `trace` returns every intermediate; its `forward` returns the output
@@ -227,7 +231,7 @@ print("token is nan:", forgotten[0].isnan().any(dim=-1).tolist())
 #
 # Here are four layouts with six heads, the shapes for one sentence. In the last, three heads share each key head.
 
-# %%
+# %% tags=["S1-5"]
 layouts = {
     "as above": {},
     "narrow heads": {"d_k": 1},
@@ -261,10 +265,11 @@ print(MultiHeadAttention(512, 12, d_k=64).out_proj)
 # biases. With $d_k = d_\text{model}/h$ the head count cancels. More heads then cost neither parameters nor multiplications in the
 # matrix products.
 
-# %%
+# %% tags=["S0-9", "S1-19"]
 for heads in (1, 8, 16, 64):
     divided = costs.parameters(512, heads) / 1e6
     fixed = costs.parameters(512, heads, d_k=64) / 1e6
+    assert costs.parameters(512, heads) == costs.parameters(512, 1)
     assert costs.forward_flops(512, heads, 128) == costs.forward_flops(512, 1, 128)
     print(f"h = {heads:2}   d_k = 512/h: {divided:.2f} million   d_k = 64: {fixed:.2f}")
 
@@ -291,7 +296,7 @@ for name, model in costs.published.items():
 grid = json.loads(Path("artifacts/heads_grid.json").read_text())
 Heads(grid, num_heads=2, d_k=8)
 
-# %% tags=["guard"]
+# %% tags=["S0-10", "guard"]
 accuracy = {
     (cell["num_heads"], cell["d_k"]): sum(cell["accuracy"]) / len(cell["accuracy"])
     for cell in grid["cells"].values()
@@ -313,8 +318,8 @@ assert accuracy[8, 4] > 0.99 > 0.5 > accuracy[8, 2]
 # [Vaswani et al. (2017)](references.md#vaswani-2017) kept the cost fixed and moved $h$ from 1 to 32 (Table 3, rows A): the best
 # and the worst lie 0.9 BLEU apart (a score out of 100), and 8 and 16 heads tie.
 #
-# In a running notebook, `.live()` gives the same explorer to Python. Move it, and run the cell below it. Then go the other way: set
-# `live.num_heads = 8` in a cell of your own, and watch.
+# In a running notebook, `.live()` gives the same explorer to Python. Move it, and run the cell below it. Then set `live.num_heads = 8` in
+# a cell of your own, and watch.
 
 # %% tags=["widget", "nbval-ignore-output"]
 live = Heads(grid, num_heads=4, d_k=4).live()
@@ -353,9 +358,7 @@ AttentionMap(
 
 # %% [markdown]
 # All 72 heads, computed by your class. Find the three from the beginning. Then look at the others: most rows put much of their
-# weight on `[CLS]`, the token that starts every sentence. Hide the special tokens, and the rest is scaled up to sum to one.
-#
-# A map says where a head looks. It does not say what the model does with it.
+# weight on `[CLS]`. Hide the special tokens, and the rest is scaled up to sum to one.
 #
 # ## Exercises
 #

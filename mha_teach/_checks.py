@@ -1,4 +1,4 @@
-"""What the public functions of ``attention.py`` demand of their arguments.
+"""What the public functions of ``attention.py`` and ``heads.py`` demand.
 
 Each check raises before anything is computed, and its message names the argument, its
 value and the way out.
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import type_before_parametrizations
 
 from mha_teach.cache import KVCache
-from mha_teach.masks import Causal, Mask, require_bool
+from mha_teach.masks import Causal, Mask, as_tensor, require_bool
 
 if TYPE_CHECKING:
     from mha_teach.attention import MultiHeadAttention
@@ -106,22 +106,47 @@ def attention_arguments(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> N
             f"q, k and v differ in their leading axes: {tuple(q.shape[:-2])}, "
             f"{tuple(k.shape[:-2])}, {tuple(v.shape[:-2])}; expand them to one shape"
         )
+    if mask is not None:
+        _require_free_mask(mask, "q", (*q.shape[:-1], k.shape[-2]))
+
+
+def weights_arguments(weights: Tensor, mask: Mask | None) -> None:
+    """Check weights, and that the mask beside them is the one that made them."""
+    _require_floating("weights", weights, way_out="pass the weights of a trace")
+    if weights.dim() < 2:
+        raise ValueError(
+            f"weights has shape {tuple(weights.shape)}; it needs at least two axes, "
+            "(…, query, key)"
+        )
+    _require_one_device(weights=weights, mask=mask)
+    _require_shares(weights.detach())
     if mask is None:
         return
-    require_bool(mask)
-    scores_shape = (*q.shape[:-1], k.shape[-2])
-    if isinstance(mask, Causal):
-        _require_causal(mask, q.shape[-2], k.shape[-2])
-    elif mask.dim() == 2:
-        _require_2d(mask, q.shape[-2], k.shape[-2])
-    elif mask.dim() != q.dim():
+    _require_free_mask(mask, "weights", tuple(weights.shape))
+    allowed = as_tensor(mask, weights.device)
+    forbidden = ~allowed & allowed.any(dim=-1, keepdim=True)
+    leaked = weights.detach().where(forbidden, 0.0)
+    if leaked.any():
         raise ValueError(
-            f"mask of shape {tuple(mask.shape)} has {mask.dim()} axes, but q has "
-            f"{q.dim()}; pass a 2-D mask (n_q, n_k), or one with an axis (perhaps of "
-            "size 1) for each axis of q"
+            f"mask forbids a key that has weight {leaked.max().item():.3g}; pass the "
+            "mask that made these weights (True = may attend)"
         )
-    else:
-        _require_broadcastable(mask, scores_shape)
+
+
+def _require_shares(weights: Tensor) -> None:
+    """Raise unless each row is zero, or not negative with a sum of one.
+
+    The sum may be off by what a bfloat16 softmax is off by.
+    """
+    sums = weights.float().sum(dim=-1)
+    is_share = ((sums - 1).abs() < 0.01) | (sums == 0)
+    is_share = is_share & (weights >= 0).all(dim=-1)
+    if not is_share.all():
+        row = weights[~is_share][0]
+        raise ValueError(
+            f"weights has a row with sum {row.sum().item():.3g} and smallest entry "
+            f"{row.min().item():.3g}; pass weights after softmax and before dropout"
+        )
 
 
 def module_arguments(
@@ -343,6 +368,24 @@ def _require_same_length(
             f"{key_name} has {key.shape[-2]} tokens and {value_name} has "
             f"{value.shape[-2]}; every key needs its value"
         )
+
+
+def _require_free_mask(mask: Mask, beside: str, scores_shape: tuple[int, ...]) -> None:
+    """Check a mask that is 2-D or has an axis for each axis of the tensor beside it."""
+    require_bool(mask)
+    n_q, n_k = scores_shape[-2:]
+    if isinstance(mask, Causal):
+        _require_causal(mask, n_q, n_k)
+    elif mask.dim() == 2:
+        _require_2d(mask, n_q, n_k)
+    elif mask.dim() != len(scores_shape):
+        raise ValueError(
+            f"mask of shape {tuple(mask.shape)} has {mask.dim()} axes, but {beside} "
+            f"has {len(scores_shape)}; pass a 2-D mask (n_q, n_k), or one with an axis "
+            f"(perhaps of size 1) for each axis of {beside}"
+        )
+    else:
+        _require_broadcastable(mask, scores_shape)
 
 
 def _require_causal(mask: Causal, n_q: int, n_k: int) -> None:

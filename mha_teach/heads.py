@@ -1,10 +1,69 @@
-"""What a single head adds, measured on a trace."""
+"""What a single head does and adds, measured on its weights or on a trace."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from mha_teach import _checks, masks
 from mha_teach.attention import AttentionTrace, MultiHeadAttention
+from mha_teach.masks import Mask
+
+
+def entropy(
+    weights: Float[Tensor, "*lead query key"], mask: Mask | None = None
+) -> Float[Tensor, "*lead"]:
+    r"""Measure how evenly each head spreads its weights: the mean entropy of its rows.
+
+    $$ H(a_i) = \sum_j a_{ij} \ln \frac{1}{a_{ij}}, \qquad 0 \le H(a_i) \le \ln n_k $$
+
+    in nats. It is 0 where a query gives one key everything, ln n_k where it gives all
+    keys the same, and a weight of 0 adds 0. The mean is over the queries that may
+    attend somewhere.
+
+    Parameters
+    ----------
+    weights
+        (…, n_q, n_k), mostly (batch, head, n_q, n_k): after softmax, before dropout.
+    mask
+        The mask that made them, 2-D or of the rank of ``weights``; it says which
+        queries count. ``pad & pad.mT`` leaves out padded queries as well. By default
+        every query with a weight above 0 counts.
+
+    Returns
+    -------
+    Tensor
+        The leading axes, mostly (batch, head); float32 for half-precision weights.
+        nan where no query counts.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a row is no set of shares, or the mask did not make these weights.
+
+    Examples
+    --------
+    >>> sure, torn = [1.0, 0.0], [0.5, 0.5]
+    >>> entropy(torch.tensor([[sure, sure], [sure, torn], [torn, torn]]))
+    tensor([0.0000, 0.3466, 0.6931])
+
+    References
+    ----------
+    Shannon (1948), "A Mathematical Theory of Communication".
+    """
+    _checks.weights_arguments(weights, mask)
+    attends = weights.any(dim=-1)
+    if mask is not None:
+        attends = attends & masks.as_tensor(mask, weights.device).any(dim=-1)
+    weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
+    # A log that is finite at 0, so that its gradient is too.
+    surprise = weights.clamp_min(torch.finfo(weights.dtype).tiny).reciprocal().log()
+    return _mean_over_queries((weights * surprise).sum(dim=-1), attends)
+
+
+def _mean_over_queries(
+    values: Float[Tensor, "*lead query"], counts: Bool[Tensor, "*lead query"]
+) -> Float[Tensor, "*lead"]:
+    return values.where(counts, 0.0).sum(dim=-1) / counts.sum(dim=-1)
 
 
 def contributions(

@@ -8,14 +8,17 @@ import base64
 import html
 import io
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from IPython.display import display
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
 
 MAX_SVG_BYTES = 100_000
@@ -23,6 +26,15 @@ INK, QUIET = "#1c2733", "#5b6775"
 # From paper to ink through one hue: it prints, and reads without colour vision.
 WEIGHT_COLOURS = LinearSegmentedColormap.from_list(
     "weights", ["#f4f6f9", "#9dbbe0", "#3f74b5", "#0b2545"]
+)
+
+SIGNED_COLOURS = "PuOr"  # orange below 0, purple above, pale at 0
+
+# Told apart by colour, without colour vision too, and in print by mark and dash.
+STYLES = (
+    {"color": "#b3541e", "marker": "s", "linestyle": "--"},
+    {"color": "#0b5cad", "marker": "o", "linestyle": "-"},
+    {"color": "#59616c", "marker": "^", "linestyle": ":"},
 )
 
 # Tried in this order, glyph by glyph; the later ones hold Chinese.
@@ -121,6 +133,220 @@ def attention_maps(
     bar = fig.colorbar(image, ax=list(axes), ticks=[0, 0.5, 1], shrink=0.7, pad=0.02)
     bar.set_label("weight")
     bar.outline.set_visible(False)
+    return fig
+
+
+class Panel(NamedTuple):
+    """One quantity to draw: its name, a line of numbers per label, and its scale."""
+
+    title: str
+    lines: Mapping[str, ArrayLike]
+    log: bool = False
+
+
+@in_house_style
+def curves(x: Sequence[int | float], panels: Sequence[Panel], xlabel: str) -> Figure:
+    """Draw one panel per quantity over a logarithmic x; a label keeps its style.
+
+    Every other x has a tick. Linear scales begin at 0.
+
+    Raises
+    ------
+    ValueError
+        If there is no panel, or there are more labels than styles.
+    """
+    if not panels:
+        raise ValueError("panels is empty; pass at least one")
+    styles = _styles([label for panel in panels for label in panel.lines])
+    fig = Figure(figsize=(2.9 * len(panels) + 0.2, 2.9), layout="constrained")
+    axes = fig.subplots(1, len(panels), squeeze=False)[0]
+    for ax, panel in zip(axes, panels, strict=True):
+        for label, line in panel.lines.items():
+            ax.plot(x, _as_array(line), **styles[label], label=label, markersize=4.5)
+        ax.set_title(panel.title, fontsize=10, color=INK)
+        ax.set_xlabel(xlabel)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(x[::2], [f"{value:g}" for value in x[::2]])
+        if panel.log:
+            ax.set_yscale("log")
+            ax.yaxis.set_major_formatter("{x:g}")
+        else:
+            ax.set_ylim(bottom=0)
+        _quiet(ax)
+    handles = {
+        label: line
+        for ax in axes
+        for line, label in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
+    fig.legend(
+        handles.values(), handles, loc="outside upper center", ncols=3, frameon=False
+    )
+    return fig
+
+
+@in_house_style
+def points(
+    groups: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str, ylabel: str
+) -> Figure:
+    """Scatter groups of (x, y) on logarithmic axes of one scale.
+
+    Lines show where y = x, x = 1 and y = 1.
+
+    Raises
+    ------
+    ValueError
+        If there is no group, or there are more groups than styles.
+    """
+    if not groups:
+        raise ValueError("groups is empty; pass at least one")
+    styles = _styles(groups)
+    fig = Figure(figsize=(5.2, 4.6), layout="constrained")
+    ax = fig.subplots()
+    for label, (x, y) in groups.items():
+        style = styles[label] | {"linestyle": "none"}
+        ax.plot(_as_array(x), _as_array(y), **style, label=label, alpha=0.75, ms=4.5)
+    ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel, aspect="equal")
+    ax.axline((1, 1), (2, 2), color=QUIET, linewidth=0.8, zorder=0)
+    for line in (ax.axhline, ax.axvline):
+        line(1, color=QUIET, linewidth=1, linestyle="--", zorder=1.6)  # on the grid
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+    _quiet(ax)
+    ax.legend(frameon=False)
+    return fig
+
+
+@in_house_style
+def shares(weights: ArrayLike, keys: Sequence[str], queries: Sequence[str]) -> Figure:
+    """Draw each query's weights as one bar, cut into a piece for each key.
+
+    A piece is as wide as its weight, and darker the more it is; it bears the name of
+    its key where there is room.
+
+    Parameters
+    ----------
+    weights
+        (n_q, n_k), an array or a tensor, with entries between 0 and 1.
+    keys
+        The n_k names, in the order of the pieces.
+    queries
+        The n_q names, one per bar.
+
+    Raises
+    ------
+    ValueError
+        If the weights do not fit the names.
+    """
+    rows = _as_array(weights)
+    if rows.shape != (len(queries), len(keys)):
+        raise ValueError(
+            f"weights has shape {rows.shape}, but there are {len(queries)} queries "
+            f"and {len(keys)} keys; pass shape ({len(queries)}, {len(keys)})"
+        )
+    fig = Figure(figsize=(6.6, 0.42 * len(queries) + 0.7), layout="constrained")
+    ax = fig.subplots()
+    for y, row in enumerate(rows):
+        for key, weight, end in zip(keys, row, row.cumsum(), strict=True):
+            colour = WEIGHT_COLOURS(0.12 + 0.4 * weight)  # ink can be read on each
+            ax.barh(y, weight, 0.76, end - weight, color=colour, edgecolor="white")
+            if weight > 0.012 * (len(key) + 1):
+                at, middle = (end - weight / 2, y), {"ha": "center", "va": "center"}
+                ax.annotate(key, at, fontsize=8, parse_math=False, **middle)
+    ax.set_yticks(range(len(queries)), queries, parse_math=False)
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 1), xlabel="weight")
+    ax.set_xticks([0, 0.5, 1], ["0", "½", "1"])
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.spines["bottom"].set_color(QUIET)
+    return fig
+
+
+def _styles(labels: Iterable[str]) -> dict[str, dict[str, str]]:
+    distinct = list(dict.fromkeys(labels))
+    if len(distinct) > len(STYLES):
+        raise ValueError(
+            f"{len(distinct)} labels, but only {len(STYLES)} styles that stay apart; "
+            "draw fewer"
+        )
+    return dict(zip(distinct, STYLES, strict=False))
+
+
+def _quiet(ax: Axes) -> None:
+    """Leave the data as the loudest thing in a plot."""
+    ax.minorticks_off()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[:].set_color(QUIET)
+    ax.grid(color="#dde2e8", linewidth=0.6)
+    ax.set_axisbelow(True)
+
+
+@in_house_style
+def tables(
+    lines: Mapping[str, Sequence[ArrayLike]],
+    titles: Sequence[str],
+    rows: Sequence[str],
+    columns: Sequence[str] = (),
+) -> Figure:
+    """Draw small tables: one column of them per title, one line per quantity.
+
+    A line has one scale: from 0 up if no number of it is negative, else as far below 0
+    (orange) as above (purple).
+
+    Parameters
+    ----------
+    lines
+        Maps the name of a quantity to one table per title, each of n rows.
+    titles
+        One per column.
+    rows
+        Names of the n rows, written beside the first column.
+    columns
+        Names written below every table that is as wide as there are names.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to draw, a line does not fit the titles, or a table the
+        rows.
+    """
+    if not lines or not titles:
+        raise ValueError("there is no table; pass at least one line and one title")
+    drawn = {name: [_as_array(each) for each in line] for name, line in lines.items()}
+    for name, line in drawn.items():
+        if len(line) != len(titles):
+            raise ValueError(f"{name}: {len(line)} tables for {len(titles)} titles")
+        for each in line:
+            if each.ndim != 2 or len(each) != len(rows):
+                raise ValueError(
+                    f"{name}: a table has shape {each.shape}, but there are "
+                    f"{len(rows)} names of rows; pass tables ({len(rows)}, width)"
+                )
+    labelled = sum(line[0].shape[1] == len(columns) for line in drawn.values())
+    size = (2.1 * len(titles) + 1.4, 2.1 * len(drawn) + 0.5 * labelled)
+    fig = Figure(figsize=size, layout="constrained")
+    grid = fig.subplots(len(drawn), len(titles), squeeze=False)
+    small = {"fontsize": 6.5, "parse_math": False}
+    for axes, (name, line) in zip(grid, drawn.items(), strict=True):
+        top = max(np.abs(each).max() for each in line)
+        signed = min(each.min() for each in line) < 0
+        cmap, bottom = (SIGNED_COLOURS, -top) if signed else (WEIGHT_COLOURS, 0)
+        for ax, each in zip(axes, line, strict=True):
+            image = ax.imshow(each, cmap=cmap, vmin=bottom, vmax=top, aspect="auto")
+            ax.set(xticks=[], yticks=[], frame_on=False)
+            if each.shape[1] == len(columns):
+                ax.set_xticks(range(len(columns)), columns, **small, rotation=90)
+            ax.tick_params(length=0)
+        axes[0].set_yticks(range(len(rows)), rows, **small)
+        ticks = sorted({bottom, 0, top})
+        bar = fig.colorbar(
+            image, ax=list(axes), ticks=ticks, format="{x:.2g}", shrink=0.8
+        )
+        bar.set_label(name)
+        bar.outline.set_visible(False)
+    for ax, title in zip(grid[0], titles, strict=True):
+        ax.set_title(title, fontsize=10, color=INK)
     return fig
 
 

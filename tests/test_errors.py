@@ -542,6 +542,46 @@ ERRORS = {
         ValueError,
         "batch_size=7 contradicts the mask, which has 2",
     ),
+    # heads
+    "entropy of a list": (
+        lambda p: p.heads.entropy([[1.0]]),
+        TypeError,
+        "weights must be a torch.Tensor, got list",
+    ),
+    "entropy of integers": (
+        lambda p: p.heads.entropy(torch.eye(3).long()),
+        TypeError,
+        "weights must be floating point, got torch.int64; pass the weights of a trace",
+    ),
+    "entropy of one row": (
+        lambda p: p.heads.entropy(torch.ones(1)),
+        ValueError,
+        "weights has shape (1,); it needs at least two axes, (…, query, key)",
+    ),
+    "entropy of scores": (
+        lambda p: p.heads.entropy(torch.tensor([[0.5, 0.5], [3.0, -2.0]])),
+        ValueError,
+        "weights has a row with sum 1 and smallest entry -2; pass weights after "
+        "softmax and before dropout",
+    ),
+    "entropy of dropped weights": (
+        lambda p: p.heads.entropy(torch.tensor([[0.75, 0.0], [0.5, 0.5]])),
+        ValueError,
+        "weights has a row with sum 0.75 and smallest entry 0; pass weights after "
+        "softmax and before dropout",
+    ),
+    "entropy under another mask": (
+        lambda p: p.heads.entropy(torch.full((3, 2, 2), 0.5), p.masks.causal(2)),
+        ValueError,
+        "mask forbids a key that has weight 0.5; pass the mask that made these weights "
+        "(True = may attend)",
+    ),
+    "entropy with a mask of other rank": (
+        lambda p: p.heads.entropy(torch.full((3, 5, 2, 2), 0.5), bools(5, 2, 2)),
+        ValueError,
+        "mask of shape (5, 2, 2) has 3 axes, but weights has 4; pass a 2-D mask "
+        "(n_q, n_k), or one with an axis (perhaps of size 1) for each axis of weights",
+    ),
     # costs
     "cost of 512 in 12 heads": (
         lambda p: p.costs.parameters(512, 12),

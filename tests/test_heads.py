@@ -1,4 +1,6 @@
-"""What each head adds."""
+"""What each head does, and what it adds."""
+
+import math
 
 import pytest
 import torch
@@ -79,3 +81,116 @@ def test_contributions_in_half_precision(module, dtype):
     total = found.sum(dim=1) + module.out_proj.bias
     step = torch.finfo(dtype).eps * trace.output.abs().max()
     assert (total - trace.output).abs().max() < 4 * step
+
+
+# How evenly a head spreads its weights
+
+
+def spread_weights(*shape, dtype=torch.float32):
+    return torch.randn(shape, dtype=dtype).mul(3).softmax(dim=-1)
+
+
+def test_entropy_by_hand():
+    weights = spread_weights(2, 3, 5, 7)
+    found = heads.entropy(weights)
+    assert found.shape == (2, 3)
+    for b, head in [(0, 0), (1, 2)]:
+        rows = weights[b, head].tolist()
+        each = [-sum(w * math.log(w) for w in row) for row in rows]
+        assert found[b, head].item() == pytest.approx(sum(each) / 5, abs=1e-5)
+
+
+def test_entropy_is_zero_for_one_key_and_ln_n_for_all():
+    sure = torch.eye(7)[None]
+    even = torch.full((1, 7, 7), 1 / 7)
+    found = heads.entropy(torch.cat([sure, even]))
+    torch.testing.assert_close(found, torch.tensor([0.0, math.log(7)]))
+    assert math.copysign(1, heads.entropy(torch.ones(1, 1)).item()) == 1
+
+
+def test_entropy_grows_with_the_temperature(module):
+    scores = module.trace(torch.randn(2, 5, 19)).scores
+    cold, warm = (heads.entropy((scores / t).softmax(-1)) for t in (0.1, 1))
+    assert (cold < warm).all()
+    assert (warm < math.log(5)).all()
+
+
+def test_a_query_that_may_attend_nowhere_does_not_count():
+    mask = torch.tensor([[True, True, True], [False, False, False]])
+    scores = torch.zeros(2, 3)
+    weights = torch.where(mask, scores.softmax(dim=-1), 0.0)
+    for given in (None, mask):
+        torch.testing.assert_close(
+            heads.entropy(weights, given), torch.tensor(math.log(3))
+        )
+    assert heads.entropy(weights[1:]).isnan()
+
+
+def test_padded_queries_are_left_out(module):
+    x = torch.randn(2, 5, 19)
+    pad = masks.padding([5, 3], 5)
+    weights = module.trace(x, mask=pad).weights
+    found = heads.entropy(weights, pad & pad.mT)
+    alone = module.trace(x[1:, :3]).weights
+    torch.testing.assert_close(found[0], heads.entropy(weights[:1])[0])
+    torch.testing.assert_close(found[1], heads.entropy(alone)[0])
+    assert not torch.allclose(found[1], heads.entropy(weights, pad)[1])
+
+
+def test_entropy_with_each_kind_of_mask():
+    causal = masks.causal(3, 5)
+    mask = causal.tensor()
+    scores = torch.randn(2, 4, 3, 5).masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(dim=-1)
+    expected = heads.entropy(weights)
+    for given in (causal, mask, mask[None, None], mask.expand(2, 4, 3, 5)):
+        torch.testing.assert_close(heads.entropy(weights, given), expected)
+
+
+def test_entropy_of_unbatched_weights(module):
+    x = torch.randn(5, 19)
+    alone = heads.entropy(module.trace(x).weights)
+    assert alone.shape == (6,)
+    torch.testing.assert_close(alone, heads.entropy(module.trace(x[None]).weights)[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_entropy_in_half_precision(dtype):
+    """Of weights in few digits, over many keys: added up in float32."""
+    weights = torch.full((1, 3, 2048), 1 / 2048, dtype=dtype)
+    found = heads.entropy(weights)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, torch.tensor([math.log(2048)]))
+    weights = spread_weights(2, 3, 5, 7)
+    exact = heads.entropy(weights)
+    found = heads.entropy(weights.to(dtype))
+    assert (found - exact).abs().max() < 4 * torch.finfo(dtype).eps
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(heads.entropy(weights), exact)
+
+
+def test_entropy_in_float64_keeps_its_precision():
+    weights = spread_weights(3, 5, 7, dtype=torch.float64)
+    found = heads.entropy(weights)
+    assert found.dtype == torch.float64
+    expected = torch.special.entr(weights).sum(-1).mean(-1)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
+
+
+def test_entropy_has_the_gradient_of_its_formula():
+    scores = torch.randn(2, 3, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda s: heads.entropy(s.softmax(-1)), scores)
+
+
+def test_a_weight_of_zero_has_a_finite_gradient():
+    scores = torch.tensor([[0.0, 1.0, float("-inf")]], requires_grad=True)
+    heads.entropy(scores.softmax(dim=-1)).backward()
+    assert scores.grad.isfinite().all()
+    assert scores.grad[0, 0] > 0 > scores.grad[0, 1]
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 5, 5), (2, 3, 0, 5), (2, 3, 5, 0)], ids=str)
+def test_entropy_of_nothing(shape):
+    found = heads.entropy(torch.zeros(shape))
+    assert found.shape == shape[:2]
+    assert found.isnan().all()

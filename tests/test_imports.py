@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "_checks": {"masks", "cache"},
     "_kernels": {"masks"},
     "attention": {"masks", "cache", "_checks", "_kernels"},
-    "heads": {"masks", "attention"},
+    "heads": {"masks", "_checks", "attention"},
     "model": {"masks", "cache", "attention"},
     "models": {"masks", "attention"},
     "training": {"masks", "attention", "heads", "model", "tasks"},

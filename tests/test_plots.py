@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from matplotlib import font_manager
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from mha_teach import plots
@@ -148,13 +149,201 @@ class TestAttentionMaps:
             plots.attention_maps(weights, TOKENS, titles)
 
 
-def test_more_weight_is_always_darker():
-    red, green, blue, _ = plots.WEIGHT_COLOURS(np.linspace(0, 1, 256)).T
+class TestCurves:
+    widths = (4, 8, 16)
+    panels = (
+        plots.Panel("spread", {"plain": [2, 3, 4], "divided": torch.ones(3)}, log=True),
+        plots.Panel("weight", {"plain": [0.5, 0.7, 1.0], "other": np.ones(3)}),
+    )
+
+    def test_a_panel_for_each_quantity_over_one_x(self):
+        fig = plots.curves(self.widths, self.panels, "d_k")
+        assert [ax.get_title() for ax in fig.axes] == ["spread", "weight"]
+        for ax, panel in zip(fig.axes, self.panels, strict=True):
+            assert ax.get_xlabel() == "d_k"
+            assert ax.get_xscale() == "log"
+            for line, numbers in zip(ax.lines, panel.lines.values(), strict=True):
+                assert line.get_xdata() == pytest.approx(self.widths)
+                assert line.get_ydata() == pytest.approx(np.asarray(numbers))
+        assert [t.get_text() for t in fig.axes[0].get_xticklabels()] == ["4", "16"]
+        assert [ax.get_yscale() for ax in fig.axes] == ["log", "linear"]
+        assert fig.axes[1].get_ylim()[0] == 0
+
+    def test_a_label_keeps_its_style_and_is_named_once(self):
+        fig = plots.curves(self.widths, self.panels, "d_k")
+        (first, divided), (again, other) = (ax.lines for ax in fig.axes)
+        looks = [
+            (line.get_color(), line.get_marker(), line.get_linestyle())
+            for line in (first, divided, again, other)
+        ]
+        assert looks[0] == looks[2]
+        assert all(len(set(kind)) == 3 for kind in zip(*looks, strict=True))
+        (legend,) = fig.legends
+        names = [text.get_text() for text in legend.get_texts()]
+        assert names == ["plain", "divided", "other"]
+
+    def test_what_does_not_fit_is_refused(self):
+        with pytest.raises(ValueError, match="panels is empty; pass at least one"):
+            plots.curves(self.widths, [], "d_k")
+        many = plots.Panel("spread", dict.fromkeys("abcd", [1, 2, 3]))
+        with pytest.raises(ValueError, match="4 labels, but only 3 styles .* fewer"):
+            plots.curves(self.widths, [many], "d_k")
+
+
+class TestPoints:
+    groups = {
+        "fresh": (torch.ones(3) / 2, [0.4, 0.5, 0.6]),
+        "trained": ([1, 2], [1, 4]),
+    }
+
+    def test_groups_on_one_scale_with_their_diagonal(self):
+        fig = plots.points(self.groups, "size", "spread")
+        (ax,) = fig.axes
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("size", "spread")
+        assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+        assert ax.get_aspect() == 1
+        *groups, diagonal, level, upright = ax.lines
+        for line, (x, y) in zip(groups, self.groups.values(), strict=True):
+            assert line.get_linestyle() == "None"
+            assert line.get_xdata() == pytest.approx(np.asarray(x))
+            assert line.get_ydata() == pytest.approx(np.asarray(y))
+        assert diagonal.get_xy1() == (1, 1)
+        assert diagonal.get_xy2() == (2, 2)
+        assert set(level.get_ydata()) == set(upright.get_xdata()) == {1}
+        names = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert names == list(self.groups)
+
+    def test_what_does_not_fit_is_refused(self):
+        with pytest.raises(ValueError, match="groups is empty; pass at least one"):
+            plots.points({}, "size", "spread")
+        many = dict.fromkeys("abcd", ([1], [1]))
+        with pytest.raises(ValueError, match="4 labels, but only 3 styles"):
+            plots.points(many, "size", "spread")
+
+
+def luminance(red, green, blue):
+    """Return the relative luminance of a colour, as contrast is computed from it."""
     channels = np.stack([red, green, blue])
     linear = np.where(
         channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4
     )
-    luminance = np.array([0.2126, 0.7152, 0.0722]) @ linear
-    assert np.all(np.diff(luminance) < 0)
-    lightest, darkest = luminance[0] + 0.05, luminance[-1] + 0.05
+    return np.array([0.2126, 0.7152, 0.0722]) @ linear
+
+
+def test_lines_stand_out_from_white_paper():
+    for style in plots.STYLES:
+        assert 1.05 / (luminance(*to_rgb(style["color"])) + 0.05) > 4.5
+
+
+def test_more_weight_is_always_darker():
+    red, green, blue, _ = plots.WEIGHT_COLOURS(np.linspace(0, 1, 256)).T
+    shades = luminance(red, green, blue)
+    assert np.all(np.diff(shades) < 0)
+    lightest, darkest = shades[0] + 0.05, shades[-1] + 0.05
     assert lightest / darkest > 10
+
+
+class TestTables:
+    LINES = {
+        "weights": [some_map(3), some_map(3)],
+        "output": [np.eye(3, 7), -np.eye(3)],
+    }
+    TITLES, ROWS = ("one", "other"), ("a", "b", "$c$")
+
+    def test_one_scale_per_line_below_zero_only_where_needed(self):
+        fig = plots.tables(self.LINES, self.TITLES, self.ROWS)
+        images = [ax.images[0] for ax in fig.axes if ax.images]
+        limits = [image.get_clim() for image in images]
+        largest = max(each.max() for each in self.LINES["weights"])
+        assert limits == [(0, largest)] * 2 + [(-1, 1)] * 2
+        assert [image.get_cmap().name for image in images] == [
+            "weights",
+            "weights",
+            plots.SIGNED_COLOURS,
+            plots.SIGNED_COLOURS,
+        ]
+
+    def test_rows_are_named_once_and_columns_by_their_titles(self):
+        fig = plots.tables(self.LINES, self.TITLES, self.ROWS)
+        first, other, *_ = fig.axes
+        names = [[t.get_text() for t in ax.get_yticklabels()] for ax in (first, other)]
+        assert names == [list(self.ROWS), []]
+        assert not first.get_yticklabels()[2].get_parse_math()
+        assert (first.get_title(), other.get_title()) == self.TITLES
+        bars = [ax.get_ylabel() for ax in fig.axes if ax.get_ylabel()]
+        assert bars == list(self.LINES)
+
+    def test_columns_are_named_where_there_are_as_many(self):
+        fig = plots.tables(self.LINES, self.TITLES, self.ROWS, ["x", "$y$", "z"])
+        names = [[t.get_text() for t in ax.get_xticklabels()] for ax in fig.axes[:4]]
+        assert names == [["x", "$y$", "z"], ["x", "$y$", "z"], [], ["x", "$y$", "z"]]
+        assert not fig.axes[0].get_xticklabels()[1].get_parse_math()
+
+    def test_tensors_and_a_single_table_will_do(self, shown):
+        fig = plots.tables({"scores": [torch.ones(2, 5)]}, ["alone"], ["x", "y"])
+        assert image(shown(fig))[0] == "image/svg+xml"
+
+    @pytest.mark.parametrize(
+        ("lines", "titles", "message"),
+        [
+            ({}, ["one"], "there is no table; pass at least one line and one title"),
+            ({"scores": []}, [], "there is no table"),
+            ({"scores": [np.eye(3)]}, ["a", "b"], "scores: 1 tables for 2 titles"),
+            (
+                {"scores": [np.eye(2)]},
+                ["a"],
+                r"scores: a table has shape \(2, 2\), but there are 3 names of rows; "
+                r"pass tables \(3, width\)",
+            ),
+        ],
+    )
+    def test_what_does_not_fit_is_refused(self, lines, titles, message):
+        with pytest.raises(ValueError, match=message):
+            plots.tables(lines, titles, self.ROWS)
+
+
+class TestShares:
+    WEIGHTS = np.array([[0.9, 0.04, 0.06], [0.3, 0.3, 0.4]])
+    KEYS, QUERIES = ["coffee", "tea", "$soup$"], ["espresso", "broth"]
+
+    def bars(self, fig):
+        """Return the pieces of each bar, from left to right."""
+        pieces = fig.axes[0].patches
+        return [pieces[i : i + 3] for i in range(0, len(pieces), 3)]
+
+    def test_a_bar_is_as_long_as_its_weights_together(self):
+        fig = plots.shares(self.WEIGHTS, self.KEYS, self.QUERIES)
+        for pieces, row in zip(self.bars(fig), self.WEIGHTS, strict=True):
+            widths = [piece.get_width() for piece in pieces]
+            starts = [piece.get_x() for piece in pieces]
+            assert np.allclose(widths, row)
+            assert np.allclose(starts, row.cumsum() - row)
+        assert [t.get_text() for t in fig.axes[0].get_yticklabels()] == self.QUERIES
+        assert fig.axes[0].yaxis_inverted()  # the first query on top
+
+    def test_a_piece_is_named_where_there_is_room(self):
+        fig = plots.shares(self.WEIGHTS, self.KEYS, self.QUERIES)
+        names = [(t.get_text(), t.get_parse_math()) for t in fig.axes[0].texts]
+        expected = ["coffee", "coffee", "tea", "$soup$"]
+        assert names == [(name, False) for name in expected]
+
+    def test_more_is_darker_and_every_name_can_be_read(self):
+        weights = np.linspace(0, 1, 11)[:, None]
+        fig = plots.shares(weights, ["key"], [""] * 11)
+        pieces = [to_rgb(piece.get_facecolor()) for piece in fig.axes[0].patches]
+        shades = [luminance(*colour) + 0.05 for colour in pieces]
+        assert np.all(np.diff(shades) < 0)
+        assert shades[-1] / (luminance(*to_rgb(plots.INK)) + 0.05) > 4.5
+
+    def test_a_tensor_will_do(self, shown):
+        weights = torch.rand(2, 3, requires_grad=True).softmax(dim=-1)
+        fig = plots.shares(weights, self.KEYS, self.QUERIES)
+        assert image(shown(fig))[0] == "image/svg+xml"
+
+    def test_what_does_not_fit_is_refused(self):
+        message = (
+            r"weights has shape \(3, 2\), but there are 2 queries and 3 keys; "
+            r"pass shape \(2, 3\)"
+        )
+        with pytest.raises(ValueError, match=message):
+            plots.shares(self.WEIGHTS.T, self.KEYS, self.QUERIES)

@@ -44,6 +44,36 @@ def test_an_empty_row_spoils_no_gradient(path):
     assert torch.equal(output[0, 0], module.out_proj.bias)
 
 
+@both_paths
+def test_padding_hides_keys_and_not_queries(path):
+    # hyunwoongko/transformer#40: a mask (batch, 1, n, 1) left padding in sight.
+    module, x = MultiHeadAttention(21, 3), torch.randn(2, 5, 21)
+    padding = masks.padding([3, 5], 5)
+    changed = x.clone()
+    changed[0, 3:] = torch.randn(2, 21)
+
+    def real(x, mask):
+        return path(module, x, mask=mask)[0, :3]
+
+    assert torch.equal(real(changed, padding), real(x, padding))
+    assert not torch.allclose(real(changed, padding.mT), real(x, padding.mT))
+    alone = path(module, x[:1, :3])[0]
+    torch.testing.assert_close(real(x, padding), alone, atol=1e-6, rtol=0)
+
+
+@both_paths
+def test_a_mask_of_the_batch_never_lands_on_the_heads(path):
+    # With as many sentences as heads, (batch, n_q, n_k) would broadcast onto the heads.
+    module, x = MultiHeadAttention(21, 3), torch.randn(3, 5, 21)
+    padding = masks.padding([2, 3, 5], 5)
+    mask = padding[:, 0].expand(3, 5, 5)
+    way_out = re.escape("pass mask[:, None] for (batch, n_q, n_k)")
+    with pytest.raises(ValueError, match=way_out):
+        path(module, x, mask=mask)
+    as_told = path(module, x, mask=mask[:, None])
+    torch.testing.assert_close(as_told, path(module, x, mask=padding))
+
+
 def test_length_zero_gives_zeros():
     # d2l-ai/d2l-en#2423: the weights were uniform over padding.
     q, k, v = torch.randn(2, 5, 7), torch.randn(2, 3, 7), torch.randn(2, 3, 13)

@@ -14,6 +14,7 @@ from jupytext.sync_contentsmanager import TextFileContentsManager
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from mha_teach import workspace
+from tools.claims import slug
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -137,7 +138,15 @@ def leads_somewhere(page, link):
     copies = next(parent for parent in page.parents if parent.name == "my-work")
     if not target.is_relative_to(copies):
         return (ROOT / target.relative_to(copies.parent)).exists()
-    return target.exists() and (not place or f'<a id="{place}">' in prose(target))
+    return target.exists() and (not place or place in places(target))
+
+
+def places(path):
+    """Yield what a link may name: the targets of a page, the headings of the site."""
+    text = prose(path)
+    yield from re.findall(r'<a id="([^"]+)">', text)
+    for heading in re.findall(r"^#+ (.+)$", text, re.M):
+        yield slug(heading)
 
 
 def test_the_links_of_the_copies_lead_somewhere(copies):

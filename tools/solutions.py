@@ -34,12 +34,12 @@ FOLD = """
 </details>
 """
 
-SYMBOL = r"(?:W\^[QKVO]|d_(?:model|k|v)|\b[hn]\b)"
-MARKED_UP = re.compile(
-    rf"(?P<as_it_is>`[^`]*`)"
-    rf"|(?P<code>\w+ @ \w+(?:\.T)?)"
-    rf"|(?P<formula>{SYMBOL}(?: ?[=·] ?(?:{SYMBOL}|\d+))*)"
+SYMBOL = (
+    r"\b(?:W\^[QKVO]|d_(?:model|context|k|v)|(?:n|var)_[qk]|[qk]_[ij]|s_(?:ij|ji)"
+    r"|[hnij])\b"
 )
+TERM = rf"[-−]?√?(?:{SYMBOL}|\bbatch\b|\d+)"
+CODE_OR_FORMULA = re.compile(rf"`[^`]*`|{TERM}(?: ?[-−+·/=] ?{TERM})*")
 
 
 def pages() -> dict[Path, str]:
@@ -77,17 +77,18 @@ def fold(exercise: Exercise) -> str:
 
 
 def marked_up(text: str) -> str:
-    """Return what ``solution`` prints with its code and its formulas marked as such."""
-    return MARKED_UP.sub(_marked_up, text)
+    """Return what ``solution`` prints with its formulas set; code stays as it is."""
+    return CODE_OR_FORMULA.sub(_marked_up, text)
 
 
 def _marked_up(found: re.Match) -> str:
-    if found["code"]:
-        return f"`{found['code']}`"
-    if found["formula"]:
-        tex = found["formula"].replace("d_model", r"d_\text{model}")
-        return f"${tex}$".replace("·", r" \cdot ")
-    return found["as_it_is"]
+    if found[0].startswith("`") or not re.search(SYMBOL, found[0]):
+        return found[0]
+    tex = re.sub("[a-z]{3,}", r"\\text{\g<0>}", found[0].replace("−", "-"))
+    tex = re.sub("_(ij|ji)", r"_{\1}", tex)
+    tex = re.sub(r"√([^ /]+)", r"\\sqrt{\1}", tex)
+    tex = re.sub(" ?· ?", r" \\cdot ", tex)
+    return f"${tex}$"
 
 
 def main() -> None:

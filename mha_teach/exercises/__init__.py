@@ -7,7 +7,14 @@ is written in.
 from difflib import get_close_matches
 from typing import Any
 
-from mha_teach.exercises import _progress, chapter_07
+from mha_teach.exercises import (
+    _progress,
+    chapter_01,
+    chapter_02,
+    chapter_03,
+    chapter_04,
+    chapter_07,
+)
 from mha_teach.exercises._report import Report
 from mha_teach.exercises._trial import evaluate
 from mha_teach.exercises.bank import Exercise, Seed, source
@@ -15,7 +22,9 @@ from mha_teach.exercises.bank import Exercise, Seed, source
 __all__ = ["EXERCISES", "check", "evaluate", "hint", "progress", "solution"]
 
 EXERCISES: dict[str, Exercise] = {
-    exercise.id: exercise for chapter in (chapter_07,) for exercise in chapter.EXERCISES
+    exercise.id: exercise
+    for chapter in (chapter_01, chapter_02, chapter_03, chapter_04, chapter_07)
+    for exercise in chapter.EXERCISES
 }
 
 _hints_given: dict[str, int] = {}

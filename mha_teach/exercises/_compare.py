@@ -6,7 +6,7 @@ first imported: code that later replaces ``torch.allclose`` changes no verdict.
 
 from collections.abc import Sequence
 from itertools import islice
-from math import isnan, sqrt
+from math import isfinite, isnan, sqrt
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -136,8 +136,10 @@ def _number_difference(
         a, b = _entries(expected.flatten()), _entries(found.flatten())
     except RuntimeError:  # a sparse tensor, or one on the meta device
         return Difference(wanted, _kind(got))
-    margin = TOLERANCE * max((1.0, *map(abs, a))) if expected.is_floating_point() else 0
-    off = [i for i in range(len(a)) if not abs(a[i] - b[i]) <= margin]
+    margin = 0.0
+    if expected.is_floating_point():
+        margin = TOLERANCE * max((1.0, *map(abs, filter(isfinite, a))))
+    off = _off(a, b, margin)
     if not off:
         return None
     if not expected.dim():
@@ -146,6 +148,15 @@ def _number_difference(
     place = _place(worst, expected.shape, axes)
     share = _factor(a, b) or f"; {len(off)} of {len(a)} entries differ"
     return Difference(f"{_number(a[worst])} at {place}", _number(b[worst]) + share)
+
+
+def _off(expected: list, got: list, margin: float) -> list[int]:
+    """Return where numbers differ; nan agrees with nan, infinity with itself."""
+    return [
+        i
+        for i, (a, b) in enumerate(zip(expected, got, strict=True))
+        if not (abs(a - b) <= margin or a == b or isnan(a) and isnan(b))
+    ]
 
 
 def _place(flat_index: int, shape: Sequence[int], axes: str) -> str:

@@ -231,7 +231,7 @@ class Exercise:
             return [self.explanation]
         values = self.as_answer(self.reference)
         lines = [f"- `{name}`: {value}" for name, value in values.items()]
-        return [f"For {self.setting()}:", "\n".join(lines), self.explanation]
+        return [f"For `{self.setting()}`:", "\n".join(lines), self.explanation]
 
     def setting(self, seed: Seed = None) -> str:
         """Return what a dict of values is asked for: ``batch=3, n=5``."""

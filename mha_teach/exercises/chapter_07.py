@@ -264,7 +264,7 @@ BUG = Exercise(
         "When is x @ w possible although x @ w.T is meant?",
     ),
     explanation=(
-        "The bug was in the third line: x @ w where x @ w.T is meant, three times. "
+        "The bug was in the third line: `x @ w` where `x @ w.T` is meant, three times. "
         "PyTorch keeps the weight of a linear map as (out, in) and multiplies by its "
         "transpose. Here in = out = d_model, so forgetting the transpose raises no "
         "error and changes no shape. A test on shapes cannot see it. A test against "

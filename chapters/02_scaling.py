@@ -1,0 +1,420 @@
+# %% [markdown]
+# # Why divide by the square root of d_k?
+#
+# **You will build** the one division of scaled dot-product attention, and measure what it does to scores, weights and gradients.
+#
+# **You will be able to**
+#
+# - predict the spread of a dot product from $d_k$, and say when the prediction fails,
+# - read an entropy: how undecided is a row of weights?
+# - say what large scores do to the gradient at a query, and at which queries,
+# - find a scale that is wrong: of another width, or applied twice.
+#
+# **Before you start.** [Chapter 1](01_soft_lookup.ipynb) has the dot product, softmax and the temperature. Symbols are in the
+# [notation](notation.md). Reading and running takes 35 minutes; the [exercises](exercises/02_scaling.ipynb) take 30, and an optional
+# 20.
+
+# %%
+import math
+
+import torch
+from torch.nn import functional as F
+
+from mha_teach import heads, models, plots, scaled_dot_product_attention
+
+_ = torch.manual_seed(0)
+
+# %% [markdown]
+# ## One head, three divisors
+#
+# A pretrained encoder reads a sentence, cut into *tokens*; `[CLS]` and `[SEP]` mark its ends. It works in *layers*, one after the
+# other. In each, several *heads* look at the sentence side by side, each with queries and keys of its own. We take one head, whose
+# queries and keys are $d_k = 32$ numbers wide, and change one thing: what their dot products are divided by, before softmax.
+#
+# > **Predict.** Divide all dot products by the same number, and in each row the highest stays the highest. What does change?
+
+# %%
+encoder = models.load_minilm_or_stand_in()
+reading = encoder.encode(["The cat sat on the mat because it was tired."])
+tokens, trace = reading.tokens[0], reading.traces[3]      # layer 3, counted from 0
+q, k = trace.q[0, 1], trace.k[0, 1]               # sentence 0, head 1: (n tokens, 32)
+maps = [(q @ k.mT / divisor).softmax(dim=-1) for divisor in (1, 32**0.5, 32)]
+titles = ["as they are", r"divided by $\sqrt{32}$", "divided by 32"]
+plots.show(
+    plots.attention_maps(maps, tokens, titles),
+    alt="Three maps of the same head. With the products as they are, most rows are one "
+    "dark cell; divided by the square root of 32, weight is shared among a few "
+    "keys; divided by 32, every row is nearly even.",
+)
+
+# %% tags=["guard"]
+if encoder.pretrained:
+    cat, it = tokens.index("cat"), tokens.index("it")
+    assert all(torch.equal(m.argmax(-1), maps[1].argmax(-1)) for m in maps)
+    undivided, divided, flat = (m.amax(-1) for m in maps)
+    assert (undivided > 0.9).sum() > len(tokens) / 2 and flat.max() < 0.3
+    assert maps[0][it, cat] > 0.9 and 0.4 < maps[1][it, cat] < 0.6
+    assert torch.allclose(maps[1], trace.weights[0, 1], atol=1e-5)
+
+# %% [markdown]
+# Each row keeps its favourite, and all else changes. Undivided, *it* gives *cat* nearly everything. Divided by 32, it hardly prefers
+# anything. In between lies the map that the encoder was trained with: *it* gives *cat* about half.
+#
+# In chapter 1 we chose the divisor, the temperature, by looking. This one is read off a width, the same in all heads of all layers.
+# What has the width of a query to do with the size of a dot product?
+#
+# ## How far do dot products spread?
+#
+# A dot product adds up $d_k$ products. How wide does the sum swing? We draw queries and keys at random, as a first model of them, and
+# measure the *spread* of their dot products: the standard deviation, the root of the *variance*.
+#
+# > **Predict.** The entries of $q$ and $k$ are independent, with mean 0 and variance 1. From $d_k = 4$ to $d_k = 64$, the spread
+# > grows by a factor of 2, 4 or 16.
+
+# %%
+for d_k in (4, 16, 64, 256):
+    q, k = torch.randn(2, 10_000, d_k)            # 10,000 pairs of a query and a key
+    spread = (q * k).sum(dim=-1).std()            # one dot product per pair
+    print(f"d_k = {d_k:3}   spread {spread:.0f}")
+
+# %% tags=["guard"]
+for d_k in (4, 16, 64, 256):
+    q, k = torch.randn(2, 10_000, d_k)
+    assert abs((q * k).sum(dim=-1).std() / d_k**0.5 - 1) < 0.05
+
+# %% [markdown]
+# Four: from 2 to 8. Why? The variance $\operatorname{Var}(x)$ is the mean of $x^2$, written $E[x^2]$, if $x$ has mean 0. A product
+# of independent numbers with mean 0 has mean 0 as well, and the mean of its square splits:
+# $\operatorname{Var}(q_j k_j) = E[q_j^2 k_j^2] = E[q_j^2]\,E[k_j^2] = 1$. Independent terms add their variances:
+#
+# $$ \operatorname{Var}(q \cdot k) = \sum_{j=1}^{d_k} \operatorname{Var}(q_j k_j) = d_k \tag{1} $$
+#
+# From $d_k = 4$ to 64 the variance grows by 16, and the spread, its root, by 4. So the *score* $q \cdot k / \sqrt{d_k}$ has spread
+# 1, whatever the width.
+#
+# ## Does a large spread hurt?
+#
+# Softmax turns differences into ratios: scores that differ by 8 give weights in the ratio $e^8$, about 3000 to 1. A spread of 8 makes
+# such differences common.
+#
+# How undecided is a row of weights? Call $\ln(1/a_j)$ the surprise at key $j$: small if its weight $a_j$ is large. The *entropy* is
+# the mean surprise, each key counted by its weight:
+#
+# $$ H(a) = \sum_j a_j \ln \frac{1}{a_j} \tag{2} $$
+#
+# It is 0 if one key has everything, and $\ln n$ if $n$ keys share evenly, which is the most it can be. The unit is the *nat*, as
+# the logarithm is natural. $e^H$ is easier to read: a row with $H = \ln 5$ is as undecided as an even choice among five keys.
+
+# %%
+q, k = torch.randn(1000, 1, 64), torch.randn(1000, 8, 64)
+scores = (q * k).sum(dim=-1) / 64**0.5            # 1000 queries, 8 keys for each
+weights = scores.softmax(dim=-1)
+by_hand = (weights * (1 / weights).log()).sum(dim=-1).mean()
+
+assert torch.allclose(by_hand, heads.entropy(weights))
+assert 0 < by_hand < math.log(8)
+print(f"as undecided as an even choice among {by_hand.exp():.1f} of 8 keys")
+
+# %% [markdown]
+# > **Predict.** Eight keys, nothing trained. At $d_k = 4$, 64 and 256: how much does the top key typically get without the
+# > division? How much with it?
+
+
+# %%
+def top_weight(scores):                           # the median query's largest weight
+    return scores.softmax(dim=-1).amax(dim=-1).median()
+
+for d_k in (4, 64, 256):
+    q, k = torch.randn(1000, 1, d_k), torch.randn(1000, 8, d_k)
+    dots = (q * k).sum(dim=-1)                    # (query, key)
+    for name, s in (("undivided", dots), ("divided  ", dots / d_k**0.5)):
+        entropy = heads.entropy(s.softmax(dim=-1))
+        print(f"d_k = {d_k:3}   {name}  top {top_weight(s):.1f}  entropy {entropy:.1f}")
+
+# %% tags=["guard"]
+assert top_weight(dots) > 0.99
+for d_k in (4, 64, 256):
+    q, k = torch.randn(1000, 1, d_k), torch.randn(1000, 8, d_k)
+    dots = (q * k).sum(dim=-1)
+    assert 0.25 < top_weight(dots / d_k**0.5) < 0.40
+
+# %% [markdown]
+# Undivided, the top key gets half of the weight at $d_k = 4$ and all of it at 256, though nobody has trained anything. Divided, it
+# gets a third, whatever $d_k$ is.
+#
+# ## What becomes of the gradient?
+#
+# Training could make $q$ and $k$ smaller. It lowers a *loss* $L$, one number that says how bad the result is, and moves $q$ against
+# the gradient of $L$, which comes through weights and scores. First, how fast does a weight $a_i$ change with a score $s_j$?
+#
+# $$ \frac{\partial a_i}{\partial s_j} = a_i\,(\delta_{ij} - a_j) \tag{3} $$
+#
+# where $\delta_{ij}$ is 1 if $i = j$, else 0. Take two keys. With weights 0.5 and 0.5, the first weight changes with its score at
+# the rate $0.5\,(1 - 0.5) = 0.25$; with 0.999 and 0.001, at $0.999 \cdot 0.001$. Where one weight is 1 and the others 0, all of (3)
+# is 0.
+
+# %%
+def rates(a):                                     # (3): i counts rows, j columns
+    return a.diag() - a[:, None] * a[None, :]     # a as a column, times a as a row
+
+for a in (torch.tensor([0.5, 0.5]), torch.tensor([0.999, 0.001])):
+    scores = a.log()                              # scores that have these weights
+    by_torch = torch.autograd.functional.jacobian(lambda s: s.softmax(dim=0), scores)
+    assert torch.allclose(rates(a), by_torch, atol=1e-6)
+    print(f"{rates(a)[0, 0]:.3f}")
+
+# %% [markdown]
+# Then from scores to $q$. Write $s_j = c\; q \cdot k_j$, with $c = 1$ undivided and $c = 1/\sqrt{d_k}$ divided:
+#
+# $$ \frac{\partial L}{\partial q} = c \sum_j \frac{\partial L}{\partial s_j}\, k_j \tag{4} $$
+#
+# Without the division the factor $c$ is $\sqrt{d_k}$ times as large, but (3) is often near 0. Which wins?
+#
+# > **Predict.** Take $d_k = 256$. Without the division, is the gradient at the typical (median) query larger or smaller? And the mean
+# > over all queries?
+
+
+# %%
+def gradient_sizes(q, k, c, cost):                # (query,): one length per query
+    q = q.detach().clone().requires_grad_()
+    weights = ((q * k).sum(dim=-1) * c).softmax(dim=-1)
+    loss = (weights * cost).sum()                 # weight on a key costs something
+    loss.backward()                               # puts the gradient into q.grad
+    return torch.linalg.vector_norm(q.grad, dim=-1).flatten()
+
+q, k = torch.randn(1000, 1, 256), torch.randn(1000, 8, 256)
+cost = torch.randn(1000, 8)                       # at random, the same for both
+undivided, divided = (gradient_sizes(q, k, c, cost) for c in (1, 256**-0.5))
+print(f"median   undivided {undivided.median():.2f}   divided {divided.median():.2f}")
+print(f"mean     undivided {undivided.mean():.1f}    divided {divided.mean():.1f}")
+
+# %% tags=["S1-6", "guard"]
+assert undivided.median() < 0.1 * divided.median()
+assert undivided.mean() > divided.mean()
+tops = (q * k).sum(dim=-1).softmax(dim=-1).amax(dim=-1)
+large = undivided > undivided.quantile(0.9)
+assert tops[large].median() < 0.9 and tops[~large].median() > 0.99
+assert undivided[large].sum() > 0.5 * undivided.sum()
+
+# %% [markdown]
+# Without the division the median gradient is more than ten times smaller, and the mean is *larger*. At most queries one weight is
+# nearly 1, and (3) leaves next to nothing. At a few the best keys score nearly alike: a tenth of the queries has more than half of the
+# total.
+#
+# Here are top weight and gradient for all widths from 4 to 1024.
+
+# %%
+def measured(d_k, c, cost):                       # top weight, two gradients
+    q, k = torch.randn(1000, 1, d_k), torch.randn(1000, 8, d_k)
+    sizes = gradient_sizes(q, k, c, cost)
+    return torch.stack([top_weight((q * k).sum(-1) * c), sizes.median(), sizes.mean()])
+
+widths = [2**i for i in range(2, 11)]
+undivided = torch.stack([measured(d_k, 1, cost) for d_k in widths], dim=1)
+divided = torch.stack([measured(d_k, d_k**-0.5, cost) for d_k in widths], dim=1)
+assert undivided.shape == divided.shape == (3, len(widths))
+
+# %%
+medians = {"undivided, median": undivided, "divided, median": divided}
+tops, sizes = ({name: m[i] for name, m in medians.items()} for i in (0, 1))
+sizes["undivided, mean"] = undivided[2]
+panels = [
+    plots.Panel("weight of the top key of 8", tops),
+    plots.Panel("size of the gradient at q", sizes, log=True),
+]
+alt = """Two panels over d_k from 4 to 1024. Undivided, the median top weight rises from
+a half to one, and the median gradient falls from a half to below a thousandth while its
+mean stays near one. Divided, both medians are level."""
+plots.show(plots.curves(widths, panels, "$d_k$"), alt)
+
+# %% tags=["guard"]
+assert (undivided[1, :3] > 1.3 * divided[1, :3]).all() and widths[2] == 16
+assert undivided[1, widths.index(128)] < 0.5 * divided[1, widths.index(128)]
+assert undivided[1, -1] < 1e-3 < 0.2 < divided[1, -1]
+assert (undivided[2] > divided[2]).all() and (undivided[2] > 0.4).all()
+assert (divided[1].max() / divided[1].min() < 1.5) and (undivided[2] < 1.5).all()
+assert 0.4 < undivided[0, 0] < 0.6 and undivided[0, -1] > 0.99
+
+# %% [markdown]
+# You will often read that the division prevents vanishing gradients. The right panel, with logarithmic axes, is more exact. Up to
+# $d_k = 16$ the median gradient is *larger* without the division. Beyond 64 it is smaller, at 1024 less than a thousandth. The mean
+# vanishes nowhere. What the division buys, at least with 8 keys, this loss and nothing trained, is a median gradient of nearly the
+# same size at every width.
+#
+# ## What the division does not promise
+#
+# Equation (1) needs mean 0, variance 1 and independence. Training owes us none of them. The encoder has 72 heads (6 layers of 12). A
+# fresh layer of this book halves the variance of what it reads, so before training the scores of each head spread about ½.
+#
+# > **Predict.** Can $\sqrt{32}$ keep them there?
+
+# %%
+text = """The cat sat on the mat because it was tired. The dog, which had slept all day,
+wanted to play, so it pushed the cat with its nose until she woke. Then both ran into
+the garden, where the children were eating bread and cheese under the old apple tree."""
+
+def queries_and_keys(encoder):                    # (72 heads, n tokens, 32) each
+    traces = encoder.encode([text]).traces
+    return torch.cat([t.q[0] for t in traces]), torch.cat([t.k[0] for t in traces])
+
+def size_and_spread(q, k):
+    size = (q.square().mean((1, 2)) * k.square().mean((1, 2))).sqrt()
+    return size, (q @ k.mT / 32**0.5).flatten(1).std(dim=-1)
+
+# %%
+trained = size_and_spread(*queries_and_keys(encoder))
+fresh = size_and_spread(*queries_and_keys(models.MiniLM()))  # with random weights
+alt = """72 heads, twice: spread of the scores over size of the entries. Fresh heads lie
+in one heap near 0.5, on the diagonal. Trained heads lie above the diagonal, most of
+them between 0.7 and 5, and one, far from all others, at 13."""
+groups = {"trained": trained, "fresh": fresh}
+plots.show(plots.points(groups, "size of the entries", "spread of the scores"), alt)
+
+# %% tags=["S1-6", "guard"]
+assert (fresh[1] > 0.4).all() and (fresh[1] < 0.6).all()
+assert ((fresh[0] - 0.5).abs() < 0.1).all()
+assert ((fresh[1] / fresh[0] - 1).abs() < 0.1).all()
+if encoder.pretrained:
+    q, k = queries_and_keys(encoder)
+    size, spread = trained
+    assert (spread > size).sum() >= 67 and (size > 0.5).sum() >= 65
+    assert (spread > 1).sum() == 63 and (spread > 0.6).sum() == 70
+    assert spread.argmax() == 2 and 12 < spread.max() < 14 and (spread > 5).sum() == 1
+    previous = encoder.encode([text]).traces[0].weights[0, 2].diagonal(-1)
+    assert previous.min() > 0.99
+
+# %% tags=["guard"]
+if encoder.pretrained:
+    # Height: tr(M_q M_k), second moments that are large in the same directions …
+    m_q, m_k = q.mT @ q / q.shape[1], k.mT @ k / k.shape[1]
+    height = ((m_q * m_k).sum((1, 2)) / 32).sqrt()
+    assert torch.allclose((q @ k.mT).square().mean((1, 2)).div(32).sqrt(), height)
+    # … and not in the same entries: their variances alone explain next to nothing.
+    entries = (m_q.diagonal(dim1=1, dim2=2) * m_k.diagonal(dim1=1, dim2=2)).sum(-1)
+    assert 1 < ((entries / 32).sqrt() / size).median() < 1.05
+    assert 1.2 < (spread / size).median() < 1.35
+    by_chance = k.gather(-1, torch.rand_like(k).argsort(dim=-1))
+    shuffled = size_and_spread(q, by_chance)
+    assert ((shuffled[1] / shuffled[0] - 1).abs() < 0.2).all()
+
+# %% [markdown]
+# It cannot: 63 of the 72 end above the line at 1. (Both axes are logarithmic.) The *size* is the root mean square of the entries of
+# $q$, times that of $k$. By (1), spread equals size, the diagonal, for independent entries with mean 0 and one variance each for
+# $q$ and $k$. Most heads lie above it: their $q$ and $k$ are large in the same directions.
+#
+# In the lone head at 13, every token but the first gives more than 99 % of its weight to the token before. So a trained head may be
+# as sharp as an undivided one. The division sets the start, the same at every width. How sharp a head becomes is learnt.
+#
+# ## Common slips
+#
+# **The other width.** A model with several heads has two: $d_\text{model}$, that of a token, and $d_k$, that of a query in one head,
+# mostly $d_\text{model}/h$ for $h$ heads. A dot product adds up $d_k$ products.
+#
+# > **Predict.** Someone divides by $\sqrt{d_\text{model}}$. How far do the scores spread with 1, 4 and 12 heads?
+
+# %%
+d_model = 384
+for h in (1, 4, 12):
+    q, k = torch.randn(2, 10_000, d_model // h)
+    spread = ((q * k).sum(dim=-1) / d_model**0.5).std()
+    print(f"h = {h:2}   spread {spread:.1f}")
+
+# %% tags=["guard"]
+for h in (1, 4, 12):
+    q, k = torch.randn(2, 10_000, d_model // h)
+    spread = ((q * k).sum(dim=-1) / d_model**0.5).std()
+    assert abs(spread * h**0.5 - 1) < 0.05
+
+# %% [markdown]
+# It shrinks as $1/\sqrt{h}$. No shape is wrong, nothing fails, and with one head, as in a small test, it is even right.
+#
+# **"It is for numerical stability."** You will often read this, too. Undivided dot products at $d_k = 1024$ go beyond 100, and
+# $e^{100}$ is larger than any float32, PyTorch's usual number of 32 bits.
+
+# %%
+q, k = torch.randn(1000, 1, 1024), torch.randn(1000, 8, 1024)
+dots = (q * k).sum(dim=-1)
+exact = (q.double() * k.double()).sum(dim=-1)     # in float64
+assert dots.max() > 100 and dots.exp().isinf().any()
+assert torch.allclose(dots.softmax(-1).double(), exact.softmax(-1), rtol=0, atol=1e-5)
+
+def rounding_error(scores):                       # of the weights, scores in 16 bits
+    return (scores.bfloat16().float().softmax(-1) - scores.softmax(-1)).abs().max()
+
+assert rounding_error(dots) > 0.02 and rounding_error(dots / 1024**0.5) < 0.005
+print("float32: right to 0.00001; bfloat16: only if divided")
+
+# %% tags=["guard"]
+assert torch.tensor(64.0).bfloat16().nextafter(torch.tensor(99.0).bfloat16()) == 64.5
+large = torch.full((1, 64), 40.0).half()
+assert (large @ large.mT / 8).isinf().all()
+assert ((large / 8) @ large.mT).isfinite().all()
+
+# %% [markdown]
+# Softmax subtracts the largest score of a row first, so nothing overflows: in float32 no weight is off by more than 0.00001. With 16
+# bits there is some truth in it. In bfloat16 the numbers between 64 and 128 lie 0.5 apart: undivided, some weights are off by
+# hundredths, divided, by less than 0.005. In float16 a dot product beyond 65 504 overflows, unless $q$ is divided first. This book's
+# package computes scores in float32.
+#
+# ## Equal to the library
+#
+# Chapter 1 and one division: that is scaled dot-product attention. PyTorch's `F.scaled_dot_product_attention` returns the output alone.
+
+# %%
+def attention(q, k, v):
+    d_k = q.shape[-1]
+    scores = q @ k.mT / d_k**0.5
+    weights = scores.softmax(dim=-1)
+    return weights @ v, weights
+
+# The axis in front stacks two lookups: the same lines compute each by itself.
+q, k, v = torch.randn(2, 5, 64), torch.randn(2, 7, 64), torch.randn(2, 7, 11)
+output, weights = attention(q, k, v)
+assert output.shape == (2, 5, 11) and weights.shape == (2, 5, 7)
+
+# %%
+ours = scaled_dot_product_attention(q, k, v)
+theirs = F.scaled_dot_product_attention(q, k, v)
+assert torch.allclose(output, ours.output, atol=1e-6)
+assert torch.allclose(weights, ours.weights, atol=1e-6)
+assert torch.allclose(output, theirs, atol=1e-6)
+print("own lines, package and PyTorch agree")
+
+# %% [markdown]
+# Both have the division built in. Their `scale` is a factor, and None stands for $1/\sqrt{d_k}$. Whoever has divided by hand must
+# say `scale=1.0`.
+#
+# > **Predict.** And if you forget it? Which of the three maps at the top will yours look like?
+
+# %%
+divided = q / 64**0.5
+once = F.scaled_dot_product_attention(divided, k, v, scale=1.0)
+twice = F.scaled_dot_product_attention(divided, k, v)
+print("once: ", torch.allclose(once, output, atol=1e-6))
+print("twice:", torch.allclose(twice, output, atol=1e-2))
+
+# %% [markdown]
+# No error, and the third map: divided twice is divided by $d_k$.
+#
+# ## Exercises
+#
+# The [exercise notebook](exercises/02_scaling.ipynb) has four: predict spreads, find a scale that is right by luck, write the entropy
+# of a head, and measure how a fresh layer starts.
+#
+# ## Summary
+#
+# | symbol | code | shape, or value |
+# |---|---|---|
+# | $q \cdot k$ | `q @ k.mT` | (…, n_q, n_k); for fresh $q$, $k$ its spread grows as $\sqrt{d_k}$ |
+# | $q \cdot k/\sqrt{d_k}$ | `scores` | (…, n_q, n_k); for fresh $q$, $k$ the same spread at every width |
+# | $H$ | `heads.entropy(weights)` | (…), the mean over queries; from 0 to $\ln n_k$ nats |
+#
+# ## Further reading
+#
+# - [Vaswani et al. (2017)](references.md#vaswani-2017), section 3.2.1 and its footnote 4, give the reason as something they
+#   *suspect*. You have measured it.
+# - [Raffel et al. (2020)](references.md#raffel-2020) do not divide: in T5 the matrix that makes $q$ starts $\sqrt{d_k}$ times
+#   smaller instead.
+# - [Yang et al. (2022)](references.md#yang-2022) divide by $d_k$, because $q$ and $k$ come to depend on each other in training.
+# - [Henry et al. (2020)](references.md#henry-2020) fix the length of each $q$ and $k$, and learn one factor: the end, not only the
+#   start.

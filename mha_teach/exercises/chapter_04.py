@@ -1,0 +1,1310 @@
+"""Exercises of chapter 04: masks, and how to find one that is wrong."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mha_teach.exercises import _chapter_04_right as right
+from mha_teach.exercises.bank import (
+    Draw,
+    Exercise,
+    Inputs,
+    Property,
+    Wrong,
+    call,
+    entry,
+    shape,
+    slip,
+)
+
+
+def looks(batch, n_q, n_k):
+    """Say how a look is allowed in four dialects, and what two masks are like."""
+    return {
+        "function": True,
+        "module": False,
+        "added": 0.0,
+        "filled": 1,
+        "padding": (batch, 1, 1, n_k),
+        "causal": n_q * n_k - n_q * (n_q - 1) // 2,
+    }
+
+
+def _setting(draw: Draw) -> Inputs:
+    n_q, n_k, batch = sorted(draw.primes(3, above=2))
+    return {"batch": batch, "n_q": n_q, "n_k": n_k}
+
+
+POLARITY = Exercise(
+    id="04-polarity",
+    title="Yes in four dialects",
+    kind="predict",
+    level=1,
+    minutes=5,
+    points=2,
+    reference=looks,
+    draw=_setting,
+    axes={},
+    properties=(
+        Property(
+            "function",
+            "an allowed look in F.scaled_dot_product_attention",
+            "Read its attn_mask as an answer. To which question, may or may not?",
+            observe=entry("function"),
+        ),
+        Property(
+            "module",
+            "an allowed look in nn.MultiheadAttention",
+            "Read its attn_mask as an answer. To which question, may or may not?",
+            observe=entry("module"),
+        ),
+        Property(
+            "added",
+            "an allowed look in an additive mask",
+            "The mask is added to the score. Which number changes no score?",
+            observe=entry("added"),
+        ),
+        Property(
+            "filled",
+            "an allowed look where the fill goes to mask == 0",
+            "Which entries does the line overwrite? And which are left as they were?",
+            observe=entry("filled"),
+        ),
+        Property(
+            "padding",
+            "the shape of a padding mask",
+            "On which of batch, head, query and key does padding depend?",
+            observe=entry("padding"),
+            axes="batch head query key",
+        ),
+        Property(
+            "causal",
+            "how many looks a causal mask allows",
+            "Draw the table: how many keys may the last query see, and the one before?",
+            observe=entry("causal"),
+        ),
+    ),
+    hints=(
+        "Take one score that should stay as it is, and ask of each dialect what leaves "
+        "it alone.",
+        "A mask has the axes of the scores, (batch, head, query, key), with 1 where an "
+        "axis makes no difference.",
+        "The last query stands beside the last key and sees all n_k. Each query before "
+        "it sees one key less.",
+    ),
+    explanation=(
+        "The function asks whether a query may look, the module whether it may not. "
+        "Added to a score, 0 changes nothing; a line that overwrites where the mask is "
+        "0 leaves a 1 alone. Padding depends on the sentence and the key. The last "
+        "query sees all n_k keys, each one before it sees one less: n_q·n_k minus "
+        "0 + 1 + … + (n_q - 1)."
+    ),
+    wrong=(
+        Wrong(
+            "True means masked, everywhere.",
+            "function",
+            slip(looks, '"function": True', '"function": False'),
+            "That is the module's dialect. What does the function's True stand for?",
+        ),
+        Wrong(
+            "True means may attend, everywhere.",
+            "module",
+            slip(looks, '"module": False', '"module": True'),
+            "That is the function's dialect. Why does masks.to_torch_mha exist?",
+        ),
+        Wrong(
+            "A mask holds 1 for yes.",
+            "added",
+            slip(looks, '"added": 0.0', '"added": 1.0'),
+            "Add 1 to the score of one key. Does its weight stay as it was?",
+        ),
+        Wrong(
+            "A yes is a large number.",
+            "added",
+            slip(looks, "0.0", "float('inf')"),
+            "Add ∞ to a score. What is left for the other keys?",
+        ),
+        Wrong(
+            "A yes is minus infinity.",
+            "added",
+            slip(looks, "0.0", "float('-inf')"),
+            "Add -∞ to a score. What is e to that power?",
+        ),
+        Wrong(
+            "Where the mask is 0 the score is kept.",
+            "filled",
+            slip(looks, '"filled": 1', '"filled": 0'),
+            "Where the mask is 0 the score is overwritten. Which value is left alone?",
+        ),
+        Wrong(
+            "A mask has no axes that make no difference.",
+            "padding",
+            slip(looks, "(batch, 1, 1, n_k)", "(batch, n_k)"),
+            "Aligned from the right, your batch falls on the queries. Which two axes "
+            "are missing in between?",
+        ),
+        Wrong(
+            "Padding hides the queries that are padding.",
+            "padding",
+            slip(looks, "(batch, 1, 1, n_k)", "(batch, 1, n_q, 1)"),
+            "Your mask depends on the query. What is it that nobody may look at, a "
+            "padded query or a padded key?",
+        ),
+        Wrong(
+            "A mask has one axis for the sentences and two for the table.",
+            "padding",
+            slip(looks, "(batch, 1, 1, n_k)", "(batch, n_q, n_k)"),
+            "Aligned from the right, your batch falls on the heads. How many axes have "
+            "the scores?",
+        ),
+        Wrong(
+            "The triangle sits at the top left.",
+            "causal",
+            slip(looks, "n_q * n_k - n_q * (n_q - 1) // 2", "n_q * (n_q + 1) // 2"),
+            "You counted a triangle at the top left. Which key is the newest query's "
+            "own?",
+        ),
+        Wrong(
+            "A token may not see itself.",
+            "causal",
+            slip(looks, "(n_q - 1) // 2", "(n_q + 1) // 2"),
+            "In your table a query does not see its own key. Is its own token in the "
+            "future?",
+        ),
+        Wrong(
+            "A cache holds the past only, so all of it may be seen.",
+            "causal",
+            slip(looks, "n_q * n_k - n_q * (n_q - 1) // 2", "n_q * n_k"),
+            "You allow every look. May the first of the new tokens see the last?",
+        ),
+    ),
+    right=(
+        right.looks_by_running,
+        right.looks_by_adding_up,
+        right.looks_as_tensors,
+    ),
+)
+
+
+def read(q, k, v, lengths):
+    """Let each token look at the real tokens of its own sentence."""
+    place = torch.arange(k.shape[1], device=lengths.device)
+    is_padding = place >= lengths[:, None]
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    scores = scores.masked_fill(is_padding[:, None, :], float("-inf"))
+    return scores.softmax(dim=-1) @ v
+
+
+def _sentences(draw: Draw, *, first: int = 3, full: bool = False) -> Inputs:
+    """Draw sentences of which the first has ``first`` tokens, unless all are full."""
+    batch, d_k, d_v = draw.primes(3)
+    n = draw.one_of(8, 9, 10)
+    lengths = [n] * batch
+    if not full:
+        lengths = [first, *(draw.one_of(4, 5, 6) for _ in range(batch - 1))]
+    return {
+        "q": draw.normal(batch, n, d_k),
+        "k": draw.normal(batch, n, d_k),
+        "v": draw.normal(batch, n, d_v),
+        "lengths": torch.tensor(lengths),
+    }
+
+
+def _without_padding(draw: Draw) -> Inputs:
+    return _sentences(draw, full=True)
+
+
+def _equal_values(draw: Draw) -> Inputs:
+    inputs = _sentences(draw)
+    inputs["v"].fill_(1)
+    return inputs
+
+
+def _one_sentence(draw: Draw) -> Inputs:
+    inputs = _sentences(draw)
+    return {name: tensor[:1] for name, tensor in inputs.items()}
+
+
+def _is_real(inputs: Inputs) -> Tensor:
+    return torch.arange(inputs["k"].shape[1]) < inputs["lengths"][:, None]
+
+
+def _real_rows(function: Callable, inputs: Inputs) -> Tensor:
+    """Observe the output of the real tokens, one after the other."""
+    return torch.as_tensor(call(function, inputs))[_is_real(inputs)]
+
+
+def _move_of_real_rows(function: Callable, inputs: Inputs) -> Tensor:
+    """Observe how the output of the real tokens moves with other padding."""
+    other = dict(inputs)
+    for name in ("q", "k", "v"):
+        is_real = _is_real(inputs)[..., None]
+        other[name] = inputs[name].where(is_real, 2 - inputs[name])
+    return _real_rows(function, other) - _real_rows(function, inputs)
+
+
+_HIDES_KEYS, _HIDES_QUERIES = "is_padding[:, None, :]", "is_padding[:, :, None]"
+
+BUG = Exercise(
+    id="04-bug",
+    title="A mask that is one axis off",
+    kind="find the bug",
+    level=2,
+    minutes=10,
+    points=2,
+    reference=read,
+    draw=_sentences,
+    axes={
+        "q": "batch n d_k",
+        "k": "batch n d_k",
+        "v": "batch n d_v",
+        "lengths": "batch",
+        "returns": "batch query d_v",
+    },
+    properties=(
+        Property(
+            "shape",
+            "one answer of width d_v per token",
+            "Which line changes the number of axes or the width?",
+            observe=shape,
+        ),
+        Property(
+            "full",
+            "no padding at all: plain attention",
+            "Here every token is real and nothing is forbidden. Which line changes a "
+            "score all the same, and which axis does softmax run along?",
+            draw=_without_padding,
+        ),
+        Property(
+            "share",
+            "all values are 1, so all answers are",
+            "A mean of ones is one. Do your weights still sum to one?",
+            draw=_equal_values,
+            observe=_real_rows,
+            axes="token d_v",
+        ),
+        Property(
+            "padding",
+            "other padding moves no answer of a real token",
+            "A real token looks at padding. Along which axis of the scores do those "
+            "lie that are looked at?",
+            observe=_move_of_real_rows,
+            axes="token d_v",
+        ),
+        Property(
+            "lengths",
+            "each sentence has its own length",
+            "No real token sees padding. Does each see all of its own sentence?",
+            observe=_real_rows,
+            axes="token d_v",
+        ),
+        Property(
+            "queries",
+            "padded queries are asked like any other",
+            "Real tokens are served. What do you do to the rows of padded ones?",
+            draw=_one_sentence,
+        ),
+    ),
+    hints=(
+        "Change what must stay hidden, and nothing may move. The cell under the "
+        "function does that. Now ask of each line whether it knows of padding.",
+        "Scores are (batch, query, key). Write the shape of the mask beside it, and "
+        "see on which axis its numbers fall.",
+        "is_padding is (batch, n). Where must the axis of size 1 stand, so that the "
+        "n falls on the keys?",
+    ),
+    explanation=(
+        "The axis of size 1 stood in the place of the keys, so the mask fell on the "
+        "queries. With as many queries as keys both fit. The rows of padded queries, "
+        "filled with one number throughout, became uniform; all others went on looking "
+        "at padding. With -inf in place of -1e9 these rows would have been nan, and "
+        "the bug would have shown itself at once. Queries need no mask: nobody reads "
+        "the answers of padding."
+    ),
+    given=slip(read, _HIDES_KEYS, _HIDES_QUERIES, 'float("-inf")', "-1e9"),
+    wrong=(
+        Wrong(
+            "The weights have to be transposed, too.",
+            "full",
+            slip(
+                read,
+                _HIDES_KEYS,
+                _HIDES_QUERIES,
+                'float("-inf")',
+                "-1e9",
+                "dim=-1",
+                "dim=-2",
+            ),
+            "Now your mask and your softmax agree, and a key distributes weight among "
+            "queries. Who should?",
+        ),
+        Wrong(
+            "The mask was the wrong way round.",
+            "full",
+            slip(read, ">= lengths", "< lengths", 'float("-inf")', "-1e9"),
+            "You hide the real tokens. What does is_padding say where it is True?",
+        ),
+        Wrong(
+            "Forbidden weights can be set to zero after the softmax.",
+            "share",
+            slip(
+                read,
+                "    scores = scores.masked_fill(is_padding[:, None, :], "
+                'float("-inf"))\n',
+                "",
+                "scores.softmax(dim=-1)",
+                "scores.softmax(dim=-1).masked_fill(is_padding[:, None, :], 0)",
+            ),
+            "The forbidden weights are gone, and nobody got them. What do the rows sum "
+            "to?",
+        ),
+        Wrong(
+            "A score of zero is no look.",
+            "padding",
+            slip(read, 'float("-inf")', "0"),
+            "A score of 0 is a score like any other. What is e to the power of 0?",
+        ),
+        Wrong(
+            "Padding begins after the place that is the length.",
+            "padding",
+            slip(read, ">= lengths", "> lengths"),
+            "One token of padding is still seen. Places count from 0: at which place "
+            "does a sentence of length 3 end?",
+        ),
+        Wrong(
+            "One length will do for the batch.",
+            "lengths",
+            slip(read, "lengths[:, None]", "lengths[:1, None]"),
+            "All sentences are cut to the length of sentence 0. Which axis of lengths "
+            "has got lost?",
+        ),
+        Wrong(
+            "Both masks are needed: padding neither asks nor is asked.",
+            "queries",
+            slip(
+                read,
+                _HIDES_KEYS,
+                "is_padding[:, None, :] | is_padding[:, :, None]",
+                'float("-inf")',
+                "-1e9",
+            ),
+            "Your padded queries share evenly among all keys, padding included. What "
+            "was wrong with letting them ask?",
+        ),
+    ),
+    right=(
+        right.read_fused,
+        right.read_one_by_one,
+        right.read_with_a_large_number,
+        right.read_in_numpy,
+    ),
+)
+
+
+def causal(n_q, n_k):
+    """Return (n_q, n_k): True where a query may look at a key."""
+    query = torch.arange(n_q)[:, None] + n_k - n_q  # the place of its own key
+    return torch.arange(n_k) <= query
+
+
+def _more_keys(draw: Draw) -> Inputs:
+    n_q, n_k = sorted(draw.primes(2, above=2))
+    return {"n_q": n_q, "n_k": n_k}
+
+
+def _as_many_keys(draw: Draw) -> Inputs:
+    (n,) = draw.primes(1, above=3)
+    return {"n_q": n, "n_k": n}
+
+
+def _one_query(draw: Draw) -> Inputs:
+    (n_k,) = draw.primes(1, above=3)
+    return {"n_q": 1, "n_k": n_k}
+
+
+_RETURN = "return torch.arange(n_k) <= query"
+
+CAUSAL = Exercise(
+    id="04-causal",
+    title="The past and nothing else",
+    kind="write",
+    level=2,
+    minutes=10,
+    points=3,
+    reference=causal,
+    draw=_more_keys,
+    axes={"returns": "query key"},
+    properties=(
+        Property(
+            "shape",
+            "a row for each query, a column for each key",
+            "Which of the two sizes comes first?",
+            observe=shape,
+        ),
+        Property(
+            "square",
+            "as many keys as queries: the past and the token itself",
+            "Write the mask for three tokens by hand. Where does yours differ?",
+            draw=_as_many_keys,
+        ),
+        Property(
+            "one",
+            "one query, the newest: it sees every key",
+            "The one query is the newest token. Which keys lie in its past?",
+            draw=_one_query,
+        ),
+        Property(
+            "several",
+            "several new queries: the last stands beside the last key",
+            "The last query sees every key. How many does the query before it see?",
+        ),
+    ),
+    hints=(
+        "Row i, column j: may query i look at key j? Compare two numbers, and let "
+        "torch.arange make all pairs at once.",
+        "The n_q queries are the newest of n_k tokens. Which key is query 0's own?",
+        "tril takes a diagonal: 0 is the one that begins at the top left.",
+    ),
+    explanation=(
+        "Query i is token i + n_k - n_q, and may look at the tokens up to itself. "
+        "`torch.ones(n_q, n_k, dtype=torch.bool).tril(n_k - n_q)` says the same. With "
+        "n_q = n_k the difference is 0, so a test with equal sizes cannot see whether "
+        "you thought of it."
+    ),
+    wrong=(
+        Wrong(
+            "Keys are rows.",
+            "shape",
+            slip(causal, _RETURN, "return (torch.arange(n_k) <= query).T"),
+            "You have a row for each key. Who looks, and who is looked at?",
+        ),
+        Wrong(
+            "A mask is square.",
+            "shape",
+            slip(causal, "torch.arange(n_k) <=", "torch.arange(n_q) <="),
+            "Your mask is square. How many keys are there?",
+        ),
+        Wrong(
+            "True means may not.",
+            "square",
+            slip(causal, "<= query", "> query"),
+            "Your True marks what is forbidden. What does it mean in this book?",
+        ),
+        Wrong(
+            "Only what is strictly past may be seen.",
+            "square",
+            slip(causal, "<= query", "< query"),
+            "The first token may look at nobody. Does it know itself?",
+        ),
+        Wrong(
+            "A token needs to see the one it predicts.",
+            "square",
+            slip(causal, "<= query", "<= query + 1"),
+            "Every token sees the next one. Is that not the answer it should find?",
+        ),
+        Wrong(
+            "Tokens see what comes after them.",
+            "square",
+            slip(causal, "<= query", ">= query"),
+            "Your triangle is the upper one. In row 0, which columns lie in the past?",
+        ),
+        Wrong(
+            "A mask is made of ones and zeros.",
+            "square",
+            slip(causal, _RETURN, "return (torch.arange(n_k) <= query).int()"),
+            "The numbers are right, and the kind is not. Which kind of tensor answers "
+            "yes or no?",
+        ),
+        Wrong(
+            "A mask is what is added to the scores.",
+            "square",
+            slip(
+                causal,
+                _RETURN,
+                "return torch.zeros(n_q, n_k).masked_fill("
+                'torch.arange(n_k) > query, float("-inf"))',
+            ),
+            "That is an additive mask. Which kind of tensor says yes or no?",
+        ),
+        Wrong(
+            "The triangle begins at the top left.",
+            "one",
+            slip(causal, " + n_k - n_q", ""),
+            "The newest token sees the oldest and nothing else. Which key is its own?",
+        ),
+        Wrong(
+            "New tokens see only new tokens.",
+            "one",
+            slip(
+                causal,
+                _RETURN,
+                "own = torch.arange(n_k)\n    return (own <= query) & "
+                "(own >= n_k - n_q)",
+            ),
+            "The newest token sees itself alone. What is a cache of keys good for?",
+        ),
+        Wrong(
+            "One query is the only special case.",
+            "several",
+            slip(causal, "+ n_k - n_q", "+ (n_k - 1 if n_q == 1 else 0)"),
+            "One query is right, several are not. Which key is the last query's own?",
+        ),
+        Wrong(
+            "New tokens may see each other.",
+            "several",
+            slip(
+                causal,
+                _RETURN,
+                "return (torch.arange(n_k) <= query) | (n_q < n_k)",
+            ),
+            "All new tokens see all others. May the first of them see the last?",
+        ),
+    ),
+    right=(
+        right.causal_by_tril,
+        right.causal_by_loop,
+        right.causal_by_counting_down,
+        right.causal_by_package,
+        right.causal_in_numpy,
+    ),
+)
+
+
+def padding(lengths, n_k):
+    """Return (batch, 1, 1, n_k): True at the real keys of each sentence."""
+    place = torch.arange(n_k)
+    return (place < torch.tensor(lengths)[:, None])[:, None, None, :]
+
+
+def _lengths(draw: Draw) -> Inputs:
+    others = draw.one_of(2, 4, 6)
+    lengths = [*(draw.one_of(2, 4, 6) for _ in range(others)), 1]
+    return {"lengths": lengths, "n_k": draw.one_of(8, 9)}
+
+
+def _full_lengths(draw: Draw) -> Inputs:
+    inputs = _lengths(draw)
+    return inputs | {"lengths": [inputs["n_k"]] * len(inputs["lengths"])}
+
+
+def _an_empty_sentence(draw: Draw) -> Inputs:
+    inputs = _lengths(draw)
+    return inputs | {"lengths": [0, *inputs["lengths"][1:]]}
+
+
+PADDING = Exercise(
+    id="04-padding",
+    title="Nobody looks at padding",
+    kind="write",
+    level=2,
+    minutes=10,
+    points=3,
+    reference=padding,
+    draw=_lengths,
+    axes={"returns": "batch head query key"},
+    properties=(
+        Property(
+            "shape",
+            "it fits the scores, with 1 where an axis makes no difference",
+            "The scores are (batch, head, query, key). Which of the four does padding "
+            "depend on?",
+            observe=shape,
+        ),
+        Property(
+            "full",
+            "sentences without padding: every look is allowed",
+            "Nothing is padding here. What does True mean?",
+            draw=_full_lengths,
+        ),
+        Property(
+            "keys",
+            "the first lengths[b] keys of sentence b, and no others",
+            "Write the mask of a sentence of length 2 by hand. Where does yours "
+            "differ?",
+        ),
+        Property(
+            "empty",
+            "a sentence of length 0: no key at all",
+            "What is left to look at in an empty sentence?",
+            draw=_an_empty_sentence,
+        ),
+    ),
+    hints=(
+        "Number the keys, 0 to n_k - 1. Which of them are real in a sentence of "
+        "length 2?",
+        "A comparison of (n_k,) with (batch, 1) is (batch, n_k): each number with each "
+        "length.",
+        "x[:, None, None, :] puts two axes of size 1 in the middle.",
+    ),
+    explanation=(
+        "Key j of sentence b is real if `j < lengths[b]`. The two axes of size 1 stand "
+        "for the heads and the queries: padding makes no difference to them. Without "
+        "these axes the mask would be aligned from the right, its batch with the "
+        "queries. An empty sentence leaves its queries nobody to look at, and it is "
+        "the attention that has to cope with it."
+    ),
+    wrong=(
+        Wrong(
+            "A mask has no axes that make no difference.",
+            "shape",
+            slip(padding, "[:, None, None, :]", ""),
+            "Aligned from the right, your batch falls on the queries. Which two axes "
+            "are missing in between?",
+        ),
+        Wrong(
+            "Padding hides the queries that are padding.",
+            "shape",
+            slip(padding, "[:, None, None, :]", "[:, None, :, None]"),
+            "Your mask falls on the queries. What is it that nobody may look at?",
+        ),
+        Wrong(
+            "A mask spells out the whole table.",
+            "shape",
+            slip(
+                padding,
+                "[:, None, None, :]",
+                "[:, None, None, :].expand(-1, 1, n_k, n_k)",
+            ),
+            "You count on as many queries as keys. Which size fits any number of "
+            "queries?",
+        ),
+        Wrong(
+            "The longest sentence decides how many keys there are.",
+            "shape",
+            slip(padding, "torch.arange(n_k)", "torch.arange(max(lengths))"),
+            "Your mask ends with the longest sentence. How many keys are there?",
+        ),
+        Wrong(
+            "True means padding.",
+            "full",
+            slip(padding, "place < ", "place >= "),
+            "Your True marks padding. What does it mean in this book?",
+        ),
+        Wrong(
+            "A mask is made of ones and zeros.",
+            "full",
+            slip(padding, "[:, None, None, :]", "[:, None, None, :].float()"),
+            "The numbers are right, and the kind is not. Which kind of tensor answers "
+            "yes or no?",
+        ),
+        Wrong(
+            "A sentence ends at the place that is its length.",
+            "keys",
+            slip(padding, "place < ", "place <= "),
+            "One token of padding can be seen. Places count from 0: which is the last "
+            "one of a sentence of length 2?",
+        ),
+        Wrong(
+            "Padding stands on the left.",
+            "keys",
+            slip(padding, "place < ", "n_k - 1 - place < "),
+            "You keep the last keys of each sentence. On which side is the padding?",
+        ),
+        Wrong(
+            "One length will do for the batch.",
+            "keys",
+            slip(
+                padding,
+                "torch.tensor(lengths)",
+                "torch.tensor([max(lengths)] * len(lengths))",
+            ),
+            "All your sentences are as long as the longest. Which axis tells them "
+            "apart?",
+        ),
+        Wrong(
+            "Somebody must be looked at.",
+            "empty",
+            slip(padding, "torch.tensor(lengths)", "torch.tensor(lengths).clamp(1)"),
+            "You let an empty sentence have one key. What is that key made of?",
+        ),
+    ),
+    right=(
+        right.padding_by_loop,
+        right.padding_by_filling,
+        right.padding_by_lists,
+        right.padding_by_package,
+        right.padding_in_numpy,
+    ),
+)
+
+
+def attention(q, k, v, mask):
+    """Average over the keys a query may look at; over none of them it is zero."""
+    some = mask.any(dim=-1, keepdim=True)  # may look at somebody
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    scores = scores.masked_fill(~mask & some, float("-inf"))
+    weights = scores.softmax(dim=-1).masked_fill(~some, 0)
+    return weights @ v, weights
+
+
+def _tensors(draw: Draw) -> Inputs:
+    batch, n_k, d_k, d_v = draw.primes(4, above=2)
+    n_q = draw.one_of(4, 6)
+    mask = draw.normal(batch, n_q, n_k) < 0
+    mask[..., 0] = True
+    return {
+        "q": draw.normal(batch, n_q, d_k),
+        "k": draw.normal(batch, n_k, d_k),
+        "v": draw.normal(batch, n_k, d_v),
+        "mask": mask,
+    }
+
+
+def _all_allowed(draw: Draw) -> Inputs:
+    inputs = _tensors(draw)
+    inputs["mask"].fill_(True)
+    return inputs
+
+
+def _one_mask_for_all(draw: Draw) -> Inputs:
+    inputs = _tensors(draw)
+    return inputs | {"mask": inputs["mask"][0]}
+
+
+def _query_1_sees_nobody(draw: Draw) -> Inputs:
+    inputs = _tensors(draw)
+    inputs["mask"][:, 1] = False
+    return inputs
+
+
+def _in_half_precision(draw: Draw) -> Inputs:
+    inputs = _tensors(draw)
+    return {name: t if name == "mask" else t.half() for name, t in inputs.items()}
+
+
+def _part(index: int) -> Callable:
+    """Observe one of the two tensors returned, or what came in place of a pair."""
+
+    def observe(function, inputs):
+        result = call(function, inputs)
+        is_pair = isinstance(result, tuple | list) and len(result) == 2
+        return result[index] if is_pair else result
+
+    return observe
+
+
+def _shape_of_output(function, inputs):
+    output = _part(0)(function, inputs)
+    return tuple(output.shape) if hasattr(output, "shape") else output
+
+
+def _row_sums(function, inputs):
+    return torch.as_tensor(_part(1)(function, inputs)).sum(dim=-1)
+
+
+def _weight_on_forbidden(function, inputs):
+    weights = torch.as_tensor(_part(1)(function, inputs)).float()
+    return (weights * ~inputs["mask"]).sum(dim=-1)
+
+
+def _has_finite_gradients(function, inputs):
+    """Observe the gradients of all that the output of the other queries is made of."""
+    if not isinstance(_part(0)(function, inputs), Tensor):  # NumPy has no gradients
+        return True
+    learnt = {name: inputs[name].requires_grad_() for name in ("q", "k", "v")}
+    output = _part(0)(function, inputs | learnt)
+    if output.requires_grad:
+        output[:, 2:].sum().backward()
+    return all(leaf.grad.isfinite().all().item() for leaf in _leaves(output))
+
+
+def _leaves(result: Tensor) -> list[Tensor]:
+    """Return the tensors that take part in a result: the answer works on copies."""
+    nodes, seen = [result.grad_fn], set()
+    while nodes:
+        node = nodes.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            nodes += [before for before, _ in node.next_functions]
+    return [node.variable for node in seen if hasattr(node, "variable")]
+
+
+_FILLED = '    scores = scores.masked_fill(~mask & some, float("-inf"))\n'
+_NOBODY = ".masked_fill(~some, 0)"
+
+ATTENTION = Exercise(
+    id="04-attention",
+    title="Attention under a mask",
+    kind="write",
+    level=2,
+    minutes=15,
+    points=4,
+    reference=attention,
+    draw=_tensors,
+    axes={
+        "q": "batch n_q d_k",
+        "k": "batch n_k d_k",
+        "v": "batch n_k d_v",
+        "mask": "batch n_q n_k",
+    },
+    properties=(
+        Property(
+            "shape",
+            "the output comes first: one row of width d_v per query",
+            "Return a pair, the output first. Which line makes a row for each query?",
+            observe=_shape_of_output,
+            axes="batch query d_v",
+        ),
+        Property(
+            "free",
+            "every look is allowed: the weights are those without a mask",
+            "Nothing is forbidden here. What do your lines change all the same?",
+            draw=_all_allowed,
+            observe=_part(1),
+            axes="batch query key",
+        ),
+        Property(
+            "forbidden",
+            "a forbidden key gets no weight at all",
+            "Before the softmax, which score makes a weight of exactly 0?",
+            observe=_weight_on_forbidden,
+            axes="batch query",
+        ),
+        Property(
+            "rows",
+            "each row of weights still sums to one",
+            "Who gets the weight that the forbidden keys would have had?",
+            observe=_row_sums,
+            axes="batch query",
+        ),
+        Property(
+            "output",
+            "the output is made with these weights",
+            "Is the second tensor that you return the factor that v was multiplied by?",
+            observe=_part(0),
+            axes="batch query d_v",
+        ),
+        Property(
+            "shared",
+            "one mask (n_q, n_k) for the whole batch",
+            "Which line needs a mask with a batch axis? Which calls broadcast it?",
+            draw=_one_mask_for_all,
+            observe=_part(1),
+            axes="batch query key",
+        ),
+        Property(
+            "nobody",
+            "query 1 may look at nobody: its weights are zero",
+            "What does softmax make of a row in which every score is the same, and "
+            "what should it be here?",
+            draw=_query_1_sees_nobody,
+            observe=_part(1),
+            axes="batch query key",
+        ),
+        Property(
+            "silence",
+            "query 1 may look at nobody: its output is zero",
+            "Its weights are zero. Which weights made its output?",
+            draw=_query_1_sees_nobody,
+            observe=_part(0),
+            axes="batch query d_v",
+        ),
+        Property(
+            "gradients",
+            "query 1 spoils no gradient of the others",
+            "What comes back to query 1 is 0, and 0 times nan is nan. Which step of "
+            "yours still has a nan in it?",
+            draw=_query_1_sees_nobody,
+            observe=_has_finite_gradients,
+            axes="",
+        ),
+        Property(
+            "half",
+            "in float16 a forbidden key gets no weight at all",
+            "float16 ends at 65 504. Which number of yours lies beyond?",
+            draw=_in_half_precision,
+            observe=_weight_on_forbidden,
+            axes="batch query",
+        ),
+    ),
+    hints=(
+        "Three lines of the chapter do all but the query that may look at nobody: "
+        "scores, -inf where the mask is False, softmax.",
+        "mask.any(dim=-1, keepdim=True) says of each query whether it may look at "
+        "somebody.",
+        "A row that is not filled has a softmax like any other, and no nan. Then "
+        "masked_fill can write zeros over its weights.",
+    ),
+    explanation=(
+        "A row in which every score is -inf would make a nan. So the scores of such a "
+        "row stay as they are, and zeros are written over its weights: no nan is made, "
+        "neither on the way there nor on the way back. You may also fill every "
+        "forbidden score and write zeros over the nan. Then the softmax makes a nan "
+        "again on the way back, and it is the fill of the scores that stops it; "
+        "`torch.autograd.detect_anomaly()` would raise. Where -inf is added, nothing "
+        "stops it. A large negative number makes a row even over forbidden keys; the "
+        "zeros mend that, but float16 has no -1e9."
+    ),
+    wrong=(
+        Wrong(
+            "The weights come first.",
+            "shape",
+            slip(attention, "weights @ v, weights", "weights, weights @ v"),
+            "Your first tensor has a column for each key. In which order does the "
+            "statement want the two?",
+        ),
+        Wrong(
+            "True means masked.",
+            "free",
+            slip(
+                attention,
+                "~mask & some",
+                "mask & some",
+                "mask.any",
+                "(~mask).any",
+            ),
+            "Every look is allowed, and you forbid all of them. What does True mean "
+            "in this book?",
+        ),
+        Wrong(
+            "Softmax runs over the queries.",
+            "free",
+            slip(attention, "softmax(dim=-1)", "softmax(dim=-2)"),
+            "Your weights sum to one for each key. Along which axis do the keys of one "
+            "query lie?",
+        ),
+        Wrong(
+            "The scale is a detail of training.",
+            "free",
+            slip(attention, " / q.shape[-1] ** 0.5", ""),
+            "Your scores are √d_k times too large. Which division is missing?",
+        ),
+        Wrong(
+            "A score of zero is no look.",
+            "forbidden",
+            slip(attention, 'float("-inf")', "0"),
+            "A score of 0 is a score like any other. What is e to the power of 0?",
+        ),
+        Wrong(
+            "A mask is added to the scores as it is.",
+            "forbidden",
+            slip(attention, _FILLED, "    scores = scores + mask\n"),
+            "You add 1 where a look is allowed and 0 where it is not. What would have "
+            "to be added where it is not?",
+        ),
+        Wrong(
+            "Forbidden weights can be set to zero after the softmax.",
+            "rows",
+            slip(attention, _FILLED, "", _NOBODY, ".masked_fill(~mask, 0)"),
+            "The forbidden weights are gone, and nobody got them. Where must the mask "
+            "act, so that the others share the whole?",
+        ),
+        Wrong(
+            "The mask is for the map.",
+            "output",
+            slip(
+                attention,
+                "return weights @ v, weights",
+                "unmasked = q @ k.mT / q.shape[-1] ** 0.5\n"
+                "    return unmasked.softmax(dim=-1) @ v, weights",
+            ),
+            "Your map is masked, and your output comes from another one. Which weights "
+            "should v be multiplied by?",
+        ),
+        Wrong(
+            "A mask is always as large as the scores.",
+            "shared",
+            slip(attention, _FILLED, '    scores[~mask & some] = float("-inf")\n'),
+            "An index in square brackets must match the axes from the front. What "
+            "broadcasts a mask instead?",
+        ),
+        Wrong(
+            "Nan times zero is zero.",
+            "nobody",
+            slip(attention, "~mask & some", "~mask", _NOBODY, " * some"),
+            "A softmax over nothing but -∞ is 0/0, and nan times 0 is nan. Which call "
+            "writes a number in its place?",
+        ),
+        Wrong(
+            "A very low score is as good as none.",
+            "nobody",
+            slip(
+                attention,
+                "~mask & some",
+                "~mask",
+                _NOBODY,
+                "",
+                'float("-inf")',
+                "-1e9",
+            ),
+            "Where all scores are equally low, none is low. Among whom does query 1 "
+            "share its weight now?",
+        ),
+        Wrong(
+            "Only the map needs mending.",
+            "silence",
+            slip(
+                attention,
+                "~mask & some",
+                "~mask",
+                _NOBODY,
+                "",
+                "weights @ v, weights",
+                "weights @ v, weights.nan_to_num(0)",
+            ),
+            "You mend the weights after the output was made. In which order must the "
+            "two lines stand?",
+        ),
+        Wrong(
+            "A nan that is written over does no harm.",
+            "gradients",
+            slip(
+                attention,
+                _FILLED,
+                "    scores = scores + torch.zeros(mask.shape).masked_fill(~mask, "
+                'float("-inf"))\n',
+            ),
+            "The zeros hold off the nan going forward. Through which sum does it come "
+            "back to the scores?",
+        ),
+        Wrong(
+            "-1e9 is a number in every format.",
+            "half",
+            slip(attention, 'float("-inf")', "-1e9"),
+            "float16 ends at 65 504. Which number below all others does every format "
+            "have?",
+        ),
+    ),
+    right=(
+        right.attention_fused,
+        right.attention_by_package,
+        right.attention_with_zeros_over_nan,
+        right.attention_by_where,
+        right.attention_with_the_lowest_number,
+        right.attention_by_query,
+        right.attention_in_numpy,
+    ),
+)
+
+
+def is_causal(attend, n):
+    """Return whether output i depends on token j just where j is not later."""
+    x = torch.randn(n, 8)
+    before = attend(x)
+    moves = torch.zeros(n, n, dtype=torch.bool)
+    for j in range(n):
+        x_new = x.clone()
+        x_new[j] = torch.randn(8)
+        same = (attend(x_new) - before).abs() <= 1e-6
+        moves[:, j] = ~same.all(dim=-1)
+    may_move = torch.ones(n, n, dtype=torch.bool).tril()
+    return torch.equal(moves, may_move) and before.isfinite().all()
+
+
+@dataclass(frozen=True)
+class Head:
+    """A head to be tested: tokens (n, 8) in, outputs (n, 8) out.
+
+    ``mask`` is what it adds to the scores of n tokens.
+    """
+
+    name: str
+    mask: Callable[[int], Tensor]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the output of every token."""
+        # Divided by d_k: with small scores no look goes without a share.
+        scores = x @ x.roll(1, dims=-1).mT / x.shape[-1]
+        return (scores + self.mask(len(x))).softmax(dim=-1) @ x
+
+    def __str__(self) -> str:
+        return f"“{self.name}”"
+
+
+def _added(allowed: Tensor, below: float = float("-inf")) -> Tensor:
+    return torch.zeros(allowed.shape).masked_fill(~allowed, below)
+
+
+def _itself(n: int) -> Tensor:
+    return _added(torch.eye(n, dtype=torch.bool))
+
+
+def _past(n: int) -> Tensor:
+    return _added(causal(n, n))
+
+
+def _everyone(n: int) -> Tensor:
+    return torch.zeros(n, n)
+
+
+def _with_a_hole(query: int, key: int, n: int) -> Tensor:
+    allowed = causal(n, n)
+    allowed[query, key] = True
+    return _added(allowed)
+
+
+def _first_to_last(n: int) -> Tensor:
+    return _with_a_hole(0, n - 1, n)
+
+
+def _in_the_middle(n: int) -> Tensor:
+    return _with_a_hole(n // 2 - 1, n // 2, n)
+
+
+def _window(n: int) -> Tensor:
+    return _added(causal(n, n).triu(-2))
+
+
+def _last_sees_nobody(n: int) -> Tensor:
+    return _added(causal(n, n) & (torch.arange(n)[:, None] < n - 1))
+
+
+def _faintly(n: int) -> Tensor:
+    return _added(causal(n, n), below=-8.0)
+
+
+def _draw_head(name: str, mask: Callable[[int], Tensor]) -> Callable:
+    def drawn(draw: Draw) -> Inputs:
+        return {"attend": Head(name, mask), "n": draw.one_of(6, 7, 8, 9)}
+
+    return drawn
+
+
+_COMPARE = "torch.equal(moves, may_move)"
+
+LEAK = Exercise(
+    id="04-leak",
+    title="Too much or too little?",
+    kind="write",
+    level=3,
+    minutes=20,
+    points=4,
+    reference=is_causal,
+    draw=_draw_head("the past", _past),
+    axes={},
+    properties=(
+        Property(
+            "past",
+            "each token sees itself and the past: right",
+            "Which outputs must move when token 3 is replaced, and which may not?",
+            draw=_draw_head("the past", _past),
+        ),
+        Property(
+            "everyone",
+            "no mask: shows too much",
+            "Here every output moves with every token. Which of them may not?",
+            draw=_draw_head("everyone", _everyone),
+        ),
+        Property(
+            "itself",
+            "each token sees itself alone: shows too little",
+            "Nothing leaks here. Which outputs should move when token 0 is replaced?",
+            draw=_draw_head("itself", _itself),
+        ),
+        Property(
+            "window",
+            "each token sees itself and the two before it: shows too little",
+            "The last token should see the first. Which pairs do you try?",
+            draw=_draw_head("a window of 3", _window),
+        ),
+        Property(
+            "far",
+            "token 0 also sees the last one: shows too much",
+            "This leak jumps over all tokens in between. Which pairs do you try?",
+            draw=_draw_head("the past; 0 sees the last", _first_to_last),
+        ),
+        Property(
+            "middle",
+            "one token in the middle also sees the next one: shows too much",
+            "One cell of the whole table leaks. Which tokens do you replace, and "
+            "which outputs do you compare?",
+            draw=_draw_head(
+                "the past; one in the middle sees the next", _in_the_middle
+            ),
+        ),
+        Property(
+            "faint",
+            "-8 in place of -∞: a faint leak",
+            "How much may an output move that must not move?",
+            draw=_draw_head("-8 for the future", _faintly),
+        ),
+        Property(
+            "nan",
+            "the last output is nan: wrong",
+            "No comparison with nan is true. Does your test ask for the outputs "
+            "themselves?",
+            draw=_draw_head("the last sees nobody", _last_sees_nobody),
+        ),
+    ),
+    hints=(
+        "Compute the outputs, replace one token, compute them again. Which moved?",
+        "Write down in a table, True or False, whether output i moves with token j. "
+        "Which table do you want?",
+        "Numbers that should be equal may differ in the seventh digit, a leak by more. "
+        "Where do you draw the line? And on which side of it is nan?",
+    ),
+    explanation=(
+        "One call as things are and one for each token, 1 + n in all, fill a table: "
+        "does output i move with token j? It should be the lower triangle. Above it "
+        "nothing may move, below it and on it everything must; either half alone lets "
+        "a wrong mask pass. The test knows nothing of masks, so it finds a fault "
+        "wherever it comes from, a mean over all tokens for instance. What it misses: "
+        "a leak that depends on inputs you did not draw, or on two tokens together, "
+        "and one that is smaller than your tolerance. And with dropout at work outputs "
+        "move by themselves: call `eval()` first."
+    ),
+    wrong=(
+        Wrong(
+            "A token does not depend on itself.",
+            "past",
+            slip(is_causal, ".tril()", ".tril(-1)"),
+            "Print your table for this head, and the one that you want. Where do they "
+            "differ?",
+        ),
+        Wrong(
+            "If all moves that must, the mask is right.",
+            "everyone",
+            slip(is_causal, _COMPARE, "not (may_move & ~moves).any()"),
+            "You ask whether enough moves. Who asks whether too much does?",
+        ),
+        Wrong(
+            "If nothing moves that must not, the mask is right.",
+            "itself",
+            slip(is_causal, _COMPARE, "not (moves & ~may_move).any()"),
+            "A mask that allows hardly a look passes your test. Which change must "
+            "move an output?",
+        ),
+        Wrong(
+            "Who sees the one before sees all before.",
+            "window",
+            slip(is_causal, _COMPARE, "not (moves ^ may_move).triu(-1).any()"),
+            "You try each output with the token before. Must it not see those before "
+            "that, too?",
+        ),
+        Wrong(
+            "If a token does not see the next one, it sees none after it.",
+            "far",
+            slip(is_causal, _COMPARE, "not (moves ^ may_move).tril(1).any()"),
+            "You try each output with the token after it. Can a leak not jump further?",
+        ),
+        Wrong(
+            "The first and the last token are the ones to watch.",
+            "middle",
+            slip(is_causal, _COMPARE, "torch.equal(moves[[0, -1]], may_move[[0, -1]])"),
+            "You watch the first and the last output. May no other see too much?",
+        ),
+        Wrong(
+            "A small move is noise.",
+            "faint",
+            slip(is_causal, "1e-6", "0.01"),
+            "Rounding moves the seventh digit. What moves the third?",
+        ),
+        Wrong(
+            "A nan moves, so it shows.",
+            "nan",
+            slip(is_causal, " and before.isfinite().all()", ""),
+            "The last output is nan, and may move with every token. Does your table "
+            "tell that from a number that moves?",
+        ),
+    ),
+    right=(
+        right.is_causal_with_ones,
+        right.is_causal_with_zeros,
+        right.is_causal_by_gradient,
+        right.is_causal_by_jacobian,
+    ),
+)
+
+EXERCISES = (POLARITY, BUG, CAUSAL, PADDING, ATTENTION, LEAK)
