@@ -294,12 +294,13 @@ def filled(low, q, k, v):                         # low: what a forbidden score 
     return scores.masked_fill(~nobody, low).softmax(dim=-1) @ v
 
 lowest, four_axes = torch.finfo(torch.float32).min, [x[None, None] for x in (q, k, v)]
-outputs = {str(low): filled(low, q, k, v) for low in (-1e9, lowest, float("-inf"))}
+lows = {"-1e9": -1e9, "finfo.min": lowest, "-inf": float("-inf")}
+outputs = {name: filled(low, q, k, v) for name, low in lows.items()}
 outputs["PyTorch"] = F.scaled_dot_product_attention(*four_axes, attn_mask=nobody)[0, 0]
 outputs["this book"] = scaled_dot_product_attention(q, k, v, nobody).output
 outputs["mean of all values"] = v.mean(dim=0, keepdim=True)
 for name, each in outputs.items():
-    print(f"{name[:18]:19}", [round(number, 1) for number in each[0].tolist()])
+    print(f"{name:19}", [round(number, 1) for number in each[0].tolist()])
 
 # %% tags=["S0-15", "S1-12", "S1-35", "guard"]
 for dtype in (torch.float32, torch.float16, torch.bfloat16):
