@@ -46,10 +46,28 @@ def call(function: Callable, inputs: Inputs) -> Any:
     return function(*inputs.values())
 
 
-def shape(function: Callable, inputs: Inputs) -> Any:
-    """Observe the shape of what a function returns, or the result if it has none."""
-    result = call(function, inputs)
-    return tuple(result.shape) if hasattr(result, "shape") else result
+def shape_of(observe: Callable[[Callable, Inputs], Any]) -> Callable:
+    """Observe the shape of what is observed, or the thing itself if it has none."""
+
+    def observe_shape(function: Callable, inputs: Inputs) -> Any:
+        result = observe(function, inputs)
+        return tuple(result.shape) if hasattr(result, "shape") else result
+
+    return observe_shape
+
+
+shape = shape_of(call)
+
+
+def of_pair(index: int) -> Callable[[Callable, Inputs], Any]:
+    """Observe one of the two tensors returned, or what came in place of a pair."""
+
+    def observe(function: Callable, inputs: Inputs) -> Any:
+        result = call(function, inputs)
+        is_pair = isinstance(result, tuple | list) and len(result) == 2
+        return result[index] if is_pair else result
+
+    return observe
 
 
 def entry(key: str | int) -> Callable[[Callable, Inputs], Any]:
@@ -58,6 +76,31 @@ def entry(key: str | int) -> Callable[[Callable, Inputs], Any]:
     def observe(function: Callable, inputs: Inputs) -> Any:
         result = call(function, inputs)
         return result.get(key) if isinstance(result, Mapping) else result[key]
+
+    return observe
+
+
+def near(
+    key: str,
+    known: Callable[[Inputs], Sequence[float]],
+    margin: Callable[[float], float],
+) -> Callable[[Callable, Inputs], Any]:
+    """Observe a measured number: the first known one that it is near enough to.
+
+    Known are the right one and what plausible mistakes lead to, given the inputs; what
+    is near none of them, or no number, is observed as it is.
+    """
+
+    def observe(function: Callable, inputs: Inputs) -> Any:
+        value = entry(key)(function, inputs)
+        try:
+            number = torch.as_tensor(value).detach().double().item()
+        except (TypeError, ValueError, RuntimeError):  # not one number
+            return value
+        for goal in known(inputs):
+            if abs(number - goal) < margin(goal):
+                return goal
+        return value
 
     return observe
 

@@ -16,6 +16,7 @@ from mha_teach.exercises.bank import (
     Wrong,
     call,
     entry,
+    near,
     shape,
     slip,
     words,
@@ -685,24 +686,15 @@ def _random_keys(draw: Draw) -> Inputs:
 
 
 def _measured(key: str, goals: Callable[[float, float], tuple[float, ...]]) -> Callable:
-    """Observe a share: a known one, if it is as near as chance and rounding allow.
+    """Observe a share, as near as chance and rounding allow to one of some goals.
 
-    Known are the right one and what plausible mistakes lead to, given the two shares
-    of ``_AGREEMENT``.
+    They follow from the two shares of ``_AGREEMENT``.
     """
-
-    def observe(function: Callable, inputs: Inputs) -> Any:
-        value = entry(key)(function, inputs)
-        try:
-            number = torch.as_tensor(value).detach().double().item()
-        except (TypeError, ValueError, RuntimeError):  # not one number
-            return value
-        for goal in goals(*_AGREEMENT[inputs["d_k"], inputs["n_k"]]):
-            if abs(number - goal) < 0.04:
-                return goal
-        return value
-
-    return observe
+    return near(
+        key,
+        lambda inputs: goals(*_AGREEMENT[inputs["d_k"], inputs["n_k"]]),
+        lambda _: 0.04,
+    )
 
 
 NEAREST = Exercise(

@@ -14,6 +14,7 @@ from mha_teach.exercises.bank import (
     Property,
     Wrong,
     entry,
+    near,
     shape,
     slip,
     words,
@@ -642,23 +643,12 @@ def _layer(draw: Draw) -> Inputs:
 def _about(
     key: str, *known: Callable[[int], float], share: float = 0.1
 ) -> Callable[[Callable, Inputs], Any]:
-    """Observe a measured number: a known one, if it is as near as chance allows.
-
-    Known are the right one and what plausible mistakes lead to, given d_k.
-    """
-
-    def observe(function: Callable, inputs: Inputs) -> Any:
-        value = entry(key)(function, inputs)
-        try:
-            number = torch.as_tensor(value).detach().double().item()
-        except (TypeError, ValueError, RuntimeError):  # not one number
-            return value
-        for goal in (exact(inputs["d_k"]) for exact in known):
-            if abs(number - goal) < share * goal:
-                return goal
-        return value
-
-    return observe
+    """Observe a measured number, as near as chance allows to one that d_k gives."""
+    return near(
+        key,
+        lambda inputs: [exact(inputs["d_k"]) for exact in known],
+        lambda goal: share * goal,
+    )
 
 
 START = Exercise(

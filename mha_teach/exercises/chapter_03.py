@@ -11,7 +11,9 @@ from mha_teach.exercises.bank import (
     Wrong,
     call,
     entry,
+    of_pair,
     shape,
+    shape_of,
     slip,
     words,
 )
@@ -463,22 +465,6 @@ def _values_that_show_the_weights(draw: Draw) -> Inputs:
     return inputs
 
 
-def _part(index):
-    """Observe one of the two tensors returned, or what came in place of a pair."""
-
-    def observe(function, inputs):
-        result = call(function, inputs)
-        is_pair = isinstance(result, tuple | list) and len(result) == 2
-        return result[index] if is_pair else result
-
-    return observe
-
-
-def _shape_of_output(function, inputs):
-    output = _part(0)(function, inputs)
-    return tuple(output.shape) if hasattr(output, "shape") else output
-
-
 ATTENTION = Exercise(
     id="03-attention",
     title="Attention in your own words",
@@ -499,7 +485,7 @@ ATTENTION = Exercise(
             "the output comes first: one row of width d_v per query",
             "Return a pair, the output first. Which line makes a row for each query, "
             "as wide as a value?",
-            observe=_shape_of_output,
+            observe=shape_of(of_pair(0)),
             axes="batch query d_v",
         ),
         Property(
@@ -507,7 +493,7 @@ ATTENTION = Exercise(
             "one key: every query gets its value",
             "With one key there is one weight in each row. What must it be?",
             draw=_one_key,
-            observe=_part(0),
+            observe=of_pair(0),
             axes="batch query d_v",
         ),
         Property(
@@ -515,7 +501,7 @@ ATTENTION = Exercise(
             "equal values come out as they are",
             "Whose weights must sum to one: those of a query, or those of a key?",
             draw=_one_value_for_all,
-            observe=_part(0),
+            observe=of_pair(0),
             axes="batch query d_v",
         ),
         Property(
@@ -524,7 +510,7 @@ ATTENTION = Exercise(
             "Write down one score by hand: which products does it add up, and what is "
             "it divided by?",
             draw=_values_that_show_the_weights,
-            observe=_part(0),
+            observe=of_pair(0),
             axes="batch query key",
         ),
         Property(
@@ -532,7 +518,7 @@ ATTENTION = Exercise(
             "the weights come second: those that made the output",
             "Two tensors are asked for, output and weights. Is the second one the "
             "factor that v was multiplied by?",
-            observe=_part(1),
+            observe=of_pair(1),
             axes="batch query key",
         ),
         Property(
@@ -540,7 +526,7 @@ ATTENTION = Exercise(
             "no batch axis",
             "Which line counts axes from the front? Count from the back.",
             draw=_unbatched,
-            observe=_part(0),
+            observe=of_pair(0),
             axes="query d_v",
         ),
         Property(
@@ -548,7 +534,7 @@ ATTENTION = Exercise(
             "two batch axes",
             "Which line counts axes from the front? Count from the back.",
             draw=_twice_batched,
-            observe=_part(0),
+            observe=of_pair(0),
             axes="more batch query d_v",
         ),
     ),

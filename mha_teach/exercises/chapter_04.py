@@ -15,7 +15,9 @@ from mha_teach.exercises.bank import (
     Wrong,
     call,
     entry,
+    of_pair,
     shape,
+    shape_of,
     slip,
 )
 
@@ -774,37 +776,21 @@ def _in_half_precision(draw: Draw) -> Inputs:
     return {name: t if name == "mask" else t.half() for name, t in inputs.items()}
 
 
-def _part(index: int) -> Callable:
-    """Observe one of the two tensors returned, or what came in place of a pair."""
-
-    def observe(function, inputs):
-        result = call(function, inputs)
-        is_pair = isinstance(result, tuple | list) and len(result) == 2
-        return result[index] if is_pair else result
-
-    return observe
-
-
-def _shape_of_output(function, inputs):
-    output = _part(0)(function, inputs)
-    return tuple(output.shape) if hasattr(output, "shape") else output
-
-
 def _row_sums(function, inputs):
-    return torch.as_tensor(_part(1)(function, inputs)).sum(dim=-1)
+    return torch.as_tensor(of_pair(1)(function, inputs)).sum(dim=-1)
 
 
 def _weight_on_forbidden(function, inputs):
-    weights = torch.as_tensor(_part(1)(function, inputs)).float()
+    weights = torch.as_tensor(of_pair(1)(function, inputs)).float()
     return (weights * ~inputs["mask"]).sum(dim=-1)
 
 
 def _has_finite_gradients(function, inputs):
     """Observe the gradients of all that the output of the other queries is made of."""
-    if not isinstance(_part(0)(function, inputs), Tensor):  # NumPy has no gradients
+    if not isinstance(of_pair(0)(function, inputs), Tensor):  # NumPy has no gradients
         return True
     learnt = {name: inputs[name].requires_grad_() for name in ("q", "k", "v")}
-    output = _part(0)(function, inputs | learnt)
+    output = of_pair(0)(function, inputs | learnt)
     if output.requires_grad:
         output[:, 2:].sum().backward()
     return all(leaf.grad.isfinite().all().item() for leaf in _leaves(output))
@@ -844,7 +830,7 @@ ATTENTION = Exercise(
             "shape",
             "the output comes first: one row of width d_v per query",
             "Return a pair, the output first. Which line makes a row for each query?",
-            observe=_shape_of_output,
+            observe=shape_of(of_pair(0)),
             axes="batch query d_v",
         ),
         Property(
@@ -852,7 +838,7 @@ ATTENTION = Exercise(
             "every look is allowed: the weights are those without a mask",
             "Nothing is forbidden here. What do your lines change all the same?",
             draw=_all_allowed,
-            observe=_part(1),
+            observe=of_pair(1),
             axes="batch query key",
         ),
         Property(
@@ -873,7 +859,7 @@ ATTENTION = Exercise(
             "output",
             "the output is made with these weights",
             "Is the second tensor that you return the factor that v was multiplied by?",
-            observe=_part(0),
+            observe=of_pair(0),
             axes="batch query d_v",
         ),
         Property(
@@ -881,7 +867,7 @@ ATTENTION = Exercise(
             "one mask (n_q, n_k) for the whole batch",
             "Which line needs a mask with a batch axis? Which calls broadcast it?",
             draw=_one_mask_for_all,
-            observe=_part(1),
+            observe=of_pair(1),
             axes="batch query key",
         ),
         Property(
@@ -890,7 +876,7 @@ ATTENTION = Exercise(
             "What does softmax make of a row in which every score is the same, and "
             "what should it be here?",
             draw=_query_1_sees_nobody,
-            observe=_part(1),
+            observe=of_pair(1),
             axes="batch query key",
         ),
         Property(
@@ -898,7 +884,7 @@ ATTENTION = Exercise(
             "query 1 may look at nobody: its output is zero",
             "Its weights are zero. Which weights made its output?",
             draw=_query_1_sees_nobody,
-            observe=_part(0),
+            observe=of_pair(0),
             axes="batch query d_v",
         ),
         Property(
