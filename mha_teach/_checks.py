@@ -4,6 +4,7 @@ Each check raises before anything is computed, and its message names the argumen
 value and the way out.
 """
 
+from collections.abc import Iterable
 from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import type_before_parametrizations
 
 from mha_teach.cache import KVCache
-from mha_teach.masks import Causal, Mask, as_tensor, require_bool
+from mha_teach.masks import Causal, Mask, as_tensor, require_bool, require_size
 
 if TYPE_CHECKING:
     from mha_teach.attention import MultiHeadAttention
@@ -131,6 +132,27 @@ def weights_arguments(weights: Tensor, mask: Mask | None) -> None:
             f"mask forbids a key that has weight {leaked.max().item():.3g}; pass the "
             "mask that made these weights (True = may attend)"
         )
+
+
+def head_numbers(num_heads: int, heads: Iterable[int]) -> list[int]:
+    """Check the heads that are named; return them as a list of ints."""
+    require_size("num_heads", num_heads)
+    if not isinstance(heads, Iterable) or isinstance(heads, str):
+        raise TypeError(
+            f"heads must be a list of head numbers, got {heads!r}; pass e.g. [0, 2]"
+        )
+    named = list(heads)
+    for head in named:
+        if isinstance(head, bool) or not isinstance(head, int):
+            raise TypeError(
+                f"heads contains {head!r}; a head is named by its number, an int"
+            )
+        if not 0 <= head < num_heads:
+            raise ValueError(
+                f"heads contains {head}, but there are num_heads={num_heads}, counted "
+                "from 0"
+            )
+    return named
 
 
 def _require_shares(weights: Tensor) -> None:

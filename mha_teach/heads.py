@@ -1,5 +1,7 @@
 """What a single head does and adds, measured on its weights or on a trace."""
 
+from collections.abc import Iterable
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -100,3 +102,41 @@ def contributions(
     weight = module.out_proj.weight.to(trace.head_outputs.dtype)
     blocks = weight.unflatten(-1, (module.num_heads, module.d_v))
     return torch.einsum("...hqv,mhv->...hqm", trace.head_outputs, blocks)
+
+
+def ablate(num_heads: int, heads: Iterable[int]) -> Float[Tensor, " num_heads"]:
+    r"""Make the gate that switches heads off: 0 for each of them, 1 for the others.
+
+    $$ \mathrm{output} = \sum_i g_i\, \mathrm{head}_i\, W_i^O + b, \qquad
+       g_i \in \{0, 1\} $$
+
+    Parameters
+    ----------
+    num_heads
+        Number of heads, h.
+    heads
+        Which of them to switch off, counted from 0; none if it is empty.
+
+    Returns
+    -------
+    Tensor
+        (num_heads,), float32: the ``head_gate`` of ``MultiHeadAttention``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``heads`` is a single number, or names a head that does not exist.
+
+    Examples
+    --------
+    >>> ablate(4, [1, 2])
+    tensor([1., 0., 0., 1.])
+
+    References
+    ----------
+    Michel et al. (2019), "Are Sixteen Heads Really Better than One?".
+    """
+    off = _checks.head_numbers(num_heads, heads)
+    gate = torch.ones(num_heads)
+    gate[off] = 0.0
+    return gate

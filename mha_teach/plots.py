@@ -8,7 +8,7 @@ import base64
 import html
 import io
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import matplotlib as mpl
@@ -16,8 +16,9 @@ import numpy as np
 from IPython.display import display
 from matplotlib import font_manager
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator
 from numpy.typing import ArrayLike
 
@@ -29,6 +30,7 @@ WEIGHT_COLOURS = LinearSegmentedColormap.from_list(
 )
 
 SIGNED_COLOURS = "PuOr"  # orange below 0, purple above, pale at 0
+MARKED_COLOUR = "#f3c6a5"
 
 # Told apart by colour, without colour vision too, and in print by mark and dash.
 STYLES = (
@@ -36,6 +38,9 @@ STYLES = (
     {"color": "#0b5cad", "marker": "o", "linestyle": "-"},
     {"color": "#59616c", "marker": "^", "linestyle": ":"},
 )
+
+# One colour a token, under ink: told apart without colour vision, darker one by one.
+TOKEN_COLOURS = ("#fbf3d9", "#f2b77c", "#74b5ad", "#a48fc7")
 
 # Tried in this order, glyph by glyph; the later ones hold Chinese.
 FONTS = (
@@ -76,12 +81,22 @@ def show(fig: Figure, alt: str) -> None:
     ValueError
         If ``alt`` is empty, or no installed font has a character of the figure.
     """
+    display({"text/html": as_html(fig, alt), "text/plain": alt}, raw=True)
+
+
+def as_html(fig: Figure, alt: str) -> str:
+    """Return what ``show`` displays, for a place that takes HTML.
+
+    Raises
+    ------
+    ValueError
+        As ``show`` does.
+    """
     if not alt.strip():
         raise ValueError("alt is empty; say in one sentence what the figure shows")
     data = _rendered(fig)
     image = f'<img src="{data}" alt="{html.escape(alt)}" style="max-width:100%">'
-    bundle = {"text/html": f"<figure>{image}</figure>", "text/plain": alt}
-    display(bundle, raw=True)
+    return f"<figure>{image}</figure>"
 
 
 @in_house_style
@@ -145,10 +160,17 @@ class Panel(NamedTuple):
 
 
 @in_house_style
-def curves(x: Sequence[int | float], panels: Sequence[Panel], xlabel: str) -> Figure:
-    """Draw one panel per quantity over a logarithmic x; a label keeps its style.
+def curves(
+    x: Sequence[int | float],
+    panels: Sequence[Panel],
+    xlabel: str,
+    *,
+    log_x: bool = True,
+) -> Figure:
+    """Draw one panel per quantity over x; a label keeps its style.
 
-    Every other x has a tick. Linear scales begin at 0.
+    On a logarithmic x every other one has a tick; on a linear x the panels share both
+    axes. Linear y begin at 0. What is nan is left out.
 
     Raises
     ------
@@ -159,20 +181,23 @@ def curves(x: Sequence[int | float], panels: Sequence[Panel], xlabel: str) -> Fi
         raise ValueError("panels is empty; pass at least one")
     styles = _styles([label for panel in panels for label in panel.lines])
     fig = Figure(figsize=(2.9 * len(panels) + 0.2, 2.9), layout="constrained")
-    axes = fig.subplots(1, len(panels), squeeze=False)[0]
+    shared = {"sharex": not log_x, "sharey": not log_x}
+    axes = fig.subplots(1, len(panels), squeeze=False, **shared)[0]
     for ax, panel in zip(axes, panels, strict=True):
         for label, line in panel.lines.items():
             ax.plot(x, _as_array(line), **styles[label], label=label, markersize=4.5)
         ax.set_title(panel.title, fontsize=10, color=INK)
         ax.set_xlabel(xlabel)
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(x[::2], [f"{value:g}" for value in x[::2]])
+        if log_x:
+            ax.set_xscale("log", base=2)
+            ax.set_xticks(x[::2], [f"{value:g}" for value in x[::2]])
         if panel.log:
             ax.set_yscale("log")
             ax.yaxis.set_major_formatter("{x:g}")
-        else:
-            ax.set_ylim(bottom=0)
         _quiet(ax)
+    for ax, panel in zip(axes, panels, strict=True):  # once all lines are drawn
+        if not panel.log:
+            ax.set_ylim(bottom=0)
     handles = {
         label: line
         for ax in axes
@@ -218,7 +243,73 @@ def points(
 
 
 @in_house_style
-def shares(weights: ArrayLike, keys: Sequence[str], queries: Sequence[str]) -> Figure:
+def runs(
+    panels: Mapping[str, Mapping[str, Mapping[str, ArrayLike]]],
+    levels: Mapping[str, float],
+    ylabel: str,
+) -> Figure:
+    """Draw every run as a dot; the runs of one setting stand side by side, in order.
+
+    Parameters
+    ----------
+    panels
+        Maps the title of a panel to its labels, a label to its settings, and a setting
+        to one share between 0 and 1 per run. A label keeps its style.
+    levels
+        Maps the name of a horizontal line to its height.
+    ylabel
+        What the shares are shares of.
+
+    Raises
+    ------
+    ValueError
+        If there is no panel, or there are more labels than styles.
+    """
+    if not panels:
+        raise ValueError("panels is empty; pass at least one")
+    styles = _styles(label for panel in panels.values() for label in panel)
+    settings = [
+        list(dict.fromkeys(name for group in panel.values() for name in group))
+        for panel in panels.values()
+    ]
+    widths = [len(names) for names in settings]
+    fig = Figure(figsize=(0.55 * sum(widths) + 1.2, 3.4), layout="constrained")
+    axes = fig.subplots(1, len(panels), sharey=True, squeeze=False, width_ratios=widths)
+    handles = {}
+    for ax, (title, panel), names in zip(
+        axes[0], panels.items(), settings, strict=True
+    ):
+        for place, (label, group) in enumerate(panel.items()):
+            style = styles[label] | {"linestyle": "none", "ms": 4, "alpha": 0.85}
+            for setting, values in group.items():
+                dots = np.sort(_as_array(values))
+                middle = names.index(setting) + 0.36 * (place - (len(panel) - 1) / 2)
+                x = middle + np.linspace(-0.12, 0.12, len(dots))
+                handles[label] = ax.plot(x, dots, **style)[0]
+        ax.set_title(title, fontsize=10, color=INK)
+        ax.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
+        ax.set(xlim=(-0.6, len(names) - 0.4), ylim=(-0.03, 1.05))
+        _quiet(ax)
+        ax.grid(visible=False, axis="x")
+        for height in levels.values():
+            ax.axhline(height, color=QUIET, linewidth=0.8, linestyle="--", zorder=0)
+    for name, height in levels.items():
+        axes[0, 0].text(0.6, height + 0.01, name, fontsize=7.5, color=QUIET)
+    axes[0, 0].set_ylabel(ylabel)
+    fig.legend(
+        handles.values(), handles, loc="outside upper center", ncols=3, frameon=False
+    )
+    return fig
+
+
+@in_house_style
+def shares(
+    weights: ArrayLike,
+    keys: Sequence[str],
+    queries: Sequence[str],
+    *,
+    marked: Collection[int] = (),
+) -> Figure:
     """Draw each query's weights as one bar, cut into a piece for each key.
 
     A piece is as wide as its weight, and darker the more it is; it bears the name of
@@ -232,6 +323,8 @@ def shares(weights: ArrayLike, keys: Sequence[str], queries: Sequence[str]) -> F
         The n_k names, in the order of the pieces.
     queries
         The n_q names, one per bar.
+    marked
+        Keys, counted from 0, whose pieces are hatched in orange.
 
     Raises
     ------
@@ -247,9 +340,12 @@ def shares(weights: ArrayLike, keys: Sequence[str], queries: Sequence[str]) -> F
     fig = Figure(figsize=(6.6, 0.42 * len(queries) + 0.7), layout="constrained")
     ax = fig.subplots()
     for y, row in enumerate(rows):
-        for key, weight, end in zip(keys, row, row.cumsum(), strict=True):
-            colour = WEIGHT_COLOURS(0.12 + 0.4 * weight)  # ink can be read on each
-            ax.barh(y, weight, 0.76, end - weight, color=colour, edgecolor="white")
+        pieces = zip(keys, row, row.cumsum(), strict=True)
+        for number, (key, weight, end) in enumerate(pieces):
+            look = {"color": WEIGHT_COLOURS(0.12 + 0.4 * weight)}  # below ink
+            if number in marked:
+                look = {"color": MARKED_COLOUR, "hatch": "////"}
+            ax.barh(y, weight, 0.76, end - weight, edgecolor="white", **look)
             if weight > 0.012 * (len(key) + 1):
                 at, middle = (end - weight / 2, y), {"ha": "center", "va": "center"}
                 ax.annotate(key, at, fontsize=8, parse_math=False, **middle)
@@ -347,6 +443,147 @@ def tables(
         bar.outline.set_visible(False)
     for ax, title in zip(grid[0], titles, strict=True):
         ax.set_title(title, fontsize=10, color=INK)
+    return fig
+
+
+@in_house_style
+def cells(
+    tensors: Mapping[str, ArrayLike], width: int, follow: int | None = None
+) -> Figure:
+    """Draw tensors of numbers cell by cell, in colours that say whose each number is.
+
+    Number 0 to ``width`` - 1 belong to token 0, the next ``width`` to token 1, and so
+    on: give ``torch.arange(n * width).view(n, width)`` and what becomes of it.
+
+    Parameters
+    ----------
+    tensors
+        Maps a title to whole numbers (rows, width) or (block, rows, width). Blocks
+        stand one below the other, each beside its index; the shape stands below the
+        title.
+    width
+        How many numbers a token has.
+    follow
+        A number to frame wherever it stands.
+
+    Raises
+    ------
+    ValueError
+        If there is no tensor, one has another number of axes, or there are more tokens
+        than colours.
+    """
+    if not tensors:
+        raise ValueError("tensors is empty; pass at least one")
+    drawn = {title: _as_array(each) for title, each in tensors.items()}
+    for title, each in drawn.items():
+        if each.ndim not in (2, 3):
+            raise ValueError(
+                f"{title}: shape {each.shape}; pass (rows, width) or (block, rows, "
+                "width)"
+            )
+    tokens = 1 + max(int(each.max()) // width for each in drawn.values())
+    if tokens > len(TOKEN_COLOURS):
+        raise ValueError(
+            f"{tokens} tokens, but only {len(TOKEN_COLOURS)} colours that stay apart; "
+            "draw fewer"
+        )
+    fig = Figure(layout="constrained")
+    ax = fig.subplots()
+    left = bottom = 0.0
+    for title, each in drawn.items():
+        heading = f"{title}\n{each.shape}"
+        ax.text(left + each.shape[-1] / 2, -0.5, heading, ha="center", fontsize=10)
+        bottom = max(bottom, _draw_blocks(ax, left, each, width, follow))
+        left += each.shape[-1] + 2.4
+    ax.set(xlim=(-1.2, left - 2.2), ylim=(bottom + 0.1, -2.6), aspect="equal")
+    ax.set_axis_off()
+    fig.set_size_inches(0.26 * (left - 1), 0.26 * (bottom + 2.7))
+    return fig
+
+
+def _draw_blocks(
+    ax: Axes, left: float, tensor: np.ndarray, width: int, follow: int | None
+) -> float:
+    """Draw blocks one below the other, and return where the last one ends."""
+    colours, top = ListedColormap(TOKEN_COLOURS), 0.0
+    for index, block in enumerate(tensor if tensor.ndim == 3 else tensor[None]):
+        rows, columns = block.shape
+        limits = {"vmin": 0, "vmax": len(TOKEN_COLOURS) - 1}
+        extent = (left, left + columns, top + rows, top)
+        ax.imshow(block // width, cmap=colours, extent=extent, **limits)
+        ax.vlines(left + np.arange(1, columns), top, top + rows, "white", lw=0.8)
+        ax.hlines(top + np.arange(1, rows), left, left + columns, "white", lw=0.8)
+        if tensor.ndim == 3:
+            beside = {"ha": "right", "va": "center", "fontsize": 8, "color": QUIET}
+            ax.text(left - 0.25, top + rows / 2, f"[{index}]", **beside)
+        for (row, column), number in np.ndenumerate(block):
+            x, y = left + column, top + row
+            middle = {"ha": "center", "va": "center_baseline", "fontsize": 7.5}
+            ax.text(x + 0.5, y + 0.5, f"{number:02}", **middle)
+            if number == follow:
+                frame = {"fill": False, "edgecolor": INK, "linewidth": 2, "zorder": 3}
+                ax.add_patch(Rectangle((x, y), 1, 1, **frame))
+        top += rows + 0.6
+    return top - 0.6
+
+
+@in_house_style
+def sums(parts: ArrayLike, names: Sequence[str]) -> Figure:
+    """Draw vectors that add up: how long each is, and its step along their sum.
+
+    The step of a vector is its dot product with the sum, divided by the length of the
+    sum. Each begins where the one above it ended; a step back is orange and hatched.
+
+    Parameters
+    ----------
+    parts
+        (count, width), an array or a tensor; its rows add up to the sum.
+    names
+        One per row.
+
+    Raises
+    ------
+    ValueError
+        If the names do not fit the parts, or these add up to nothing.
+    """
+    vectors = _as_array(parts)
+    if vectors.ndim != 2 or len(vectors) != len(names):
+        raise ValueError(
+            f"parts has shape {vectors.shape}, but there are {len(names)} names; pass "
+            f"shape ({len(names)}, width)"
+        )
+    whole = np.linalg.norm(vectors.sum(axis=0))
+    if whole == 0:
+        raise ValueError("parts add up to zero, which has no direction to step along")
+    lengths = np.linalg.norm(vectors, axis=1)
+    steps = vectors @ vectors.sum(axis=0) / whole
+    fig = Figure(figsize=(6.9, 0.25 * len(names) + 1.1), layout="constrained")
+    left, right = fig.subplots(1, 2, sharex=True, sharey=True)
+    rows, ends = np.arange(len(names)), steps.cumsum()
+    left.barh(rows, lengths, 0.7, color=STYLES[2]["color"])
+    ahead = {"color": STYLES[1]["color"]}
+    back = {"color": STYLES[0]["color"], "hatch": "////", "edgecolor": "white"}
+    for row, step, end in zip(rows, steps, ends, strict=True):
+        right.barh(row, step, 0.7, end - step, **(ahead if step > 0 else back))
+    right.vlines(ends[:-1], rows[:-1] + 0.35, rows[1:] - 0.35, QUIET, linewidth=0.8)
+    for ax, title, numbers, places in (
+        (left, "length", lengths, lengths),
+        (right, "step along the sum", steps, np.maximum(ends, ends - steps)),
+    ):
+        ax.barh(len(names), whole, 0.7, color=INK)
+        drawn = zip([*places, whole], [*numbers, whole], strict=True)
+        for row, (place, number) in enumerate(drawn):
+            beside = {"va": "center", "fontsize": 7.5, "color": QUIET}
+            ax.text(
+                place + 0.015 * whole, row, f"{number:.2f}".replace("-", "−"), **beside
+            )
+        ax.set_title(title, fontsize=10, color=INK)
+        _quiet(ax)
+        ax.grid(axis="y", visible=False)
+        ax.tick_params(axis="y", length=0)
+    left.set_yticks([*rows, len(names)], [*names, "sum"], parse_math=False)
+    left.set_xlim(right=1.12 * max(whole, lengths.max(), ends.max()))
+    left.invert_yaxis()
     return fig
 
 

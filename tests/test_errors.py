@@ -582,6 +582,36 @@ ERRORS = {
         "mask of shape (5, 2, 2) has 3 axes, but weights has 4; pass a 2-D mask "
         "(n_q, n_k), or one with an axis (perhaps of size 1) for each axis of weights",
     ),
+    "ablation of one number": (
+        lambda p: p.heads.ablate(3, 1),
+        TypeError,
+        "heads must be a list of head numbers, got 1; pass e.g. [0, 2]",
+    ),
+    "ablation of a fraction": (
+        lambda p: p.heads.ablate(3, [0, 1.5]),
+        TypeError,
+        "heads contains 1.5; a head is named by its number, an int",
+    ),
+    "ablation of a gate": (
+        lambda p: p.heads.ablate(3, [True, False, True]),
+        TypeError,
+        "heads contains True; a head is named by its number, an int",
+    ),
+    "ablation of a head too many": (
+        lambda p: p.heads.ablate(3, [0, 3]),
+        ValueError,
+        "heads contains 3, but there are num_heads=3, counted from 0",
+    ),
+    "ablation from the end": (
+        lambda p: p.heads.ablate(3, [-1]),
+        ValueError,
+        "heads contains -1, but there are num_heads=3, counted from 0",
+    ),
+    "ablation among a fraction of heads": (
+        lambda p: p.heads.ablate(3.0, [0]),
+        TypeError,
+        "num_heads must be an int, got float (3.0)",
+    ),
     # costs
     "cost of 512 in 12 heads": (
         lambda p: p.costs.parameters(512, 12),

@@ -1,5 +1,6 @@
 """What each head does, and what it adds."""
 
+import copy
 import math
 
 import pytest
@@ -81,6 +82,36 @@ def test_contributions_in_half_precision(module, dtype):
     total = found.sum(dim=1) + module.out_proj.bias
     step = torch.finfo(dtype).eps * trace.output.abs().max()
     assert (total - trace.output).abs().max() < 4 * step
+
+
+# Heads switched off
+
+
+def test_a_gate_is_0_at_the_heads_named_and_1_elsewhere():
+    assert heads.ablate(5, [1, 3]).tolist() == [1, 0, 1, 0, 1]
+    assert heads.ablate(5, []).tolist() == [1] * 5
+    assert heads.ablate(3, range(3)).tolist() == [0] * 3
+    assert heads.ablate(3, (head for head in (2, 2))).tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_an_ablated_head_adds_nothing_on_either_path(module, dtype):
+    module = module.to(dtype)
+    x, gate = torch.randn(2, 5, 19, dtype=dtype), heads.ablate(6, [0, 4])
+    trace = module.trace(x, mask=masks.causal(5), head_gate=gate)
+    assert not heads.contributions(module, trace)[:, [0, 4]].any()
+    cut = copy.deepcopy(module)
+    with torch.no_grad():
+        cut.out_proj.weight.unflatten(-1, (6, 13))[:, [0, 4]] = 0
+    for path in (module, cut):
+        output = path(x, mask=masks.causal(5), head_gate=gate)
+        torch.testing.assert_close(output, trace.output)
+    torch.testing.assert_close(cut(x, mask=masks.causal(5)), trace.output)
+
+
+def test_all_heads_off_leave_the_bias(module):
+    output = module(torch.randn(2, 5, 19), head_gate=heads.ablate(6, range(6)))
+    assert torch.equal(output, module.out_proj.bias.expand(2, 5, 19))
 
 
 # How evenly a head spreads its weights

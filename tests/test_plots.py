@@ -182,6 +182,19 @@ class TestCurves:
         names = [text.get_text() for text in legend.get_texts()]
         assert names == ["plain", "divided", "other"]
 
+    def test_on_a_linear_x_the_panels_share_both_axes(self, shown):
+        gap = [0.5, float("nan"), 2.0]
+        panels = [
+            plots.Panel("one", {"a": gap}),
+            plots.Panel("other", {"a": [0, 1, 9]}),
+        ]
+        fig = plots.curves([-1, 0, 1], panels, "w", log_x=False)
+        assert [ax.get_xscale() for ax in fig.axes] == ["linear"] * 2
+        assert len({(*ax.get_xlim(), *ax.get_ylim()) for ax in fig.axes}) == 1
+        assert fig.axes[0].get_ylim()[0] == 0
+        assert fig.axes[0].get_ylim()[1] >= 9
+        assert image(shown(fig))[0] == "image/svg+xml"
+
     def test_what_does_not_fit_is_refused(self):
         with pytest.raises(ValueError, match="panels is empty; pass at least one"):
             plots.curves(self.widths, [], "d_k")
@@ -327,6 +340,18 @@ class TestShares:
         expected = ["coffee", "coffee", "tea", "$soup$"]
         assert names == [(name, False) for name in expected]
 
+    def test_marked_keys_are_hatched_in_another_colour(self):
+        fig = plots.shares(self.WEIGHTS, self.KEYS, self.QUERIES, marked=range(1, 3))
+        for pieces in self.bars(fig):
+            assert [piece.get_hatch() for piece in pieces] == [None, "////", "////"]
+            marked = [to_rgb(piece.get_facecolor()) for piece in pieces[1:]]
+            assert marked == [to_rgb(plots.MARKED_COLOUR)] * 2
+        shade, ink = (
+            luminance(*to_rgb(colour)) + 0.05
+            for colour in (plots.MARKED_COLOUR, plots.INK)
+        )
+        assert shade / ink > 4.5
+
     def test_more_is_darker_and_every_name_can_be_read(self):
         weights = np.linspace(0, 1, 11)[:, None]
         fig = plots.shares(weights, ["key"], [""] * 11)
@@ -347,3 +372,192 @@ class TestShares:
         )
         with pytest.raises(ValueError, match=message):
             plots.shares(self.WEIGHTS.T, self.KEYS, self.QUERIES)
+
+
+class TestCells:
+    NAMED = torch.arange(12).view(3, 4)  # 3 tokens, 4 numbers each
+    TENSORS = {"named": NAMED, "split": NAMED.view(3, 2, 2).transpose(0, 1)}
+
+    def test_a_block_is_drawn_for_each_index_and_coloured_by_token(self):
+        (ax,) = plots.cells(self.TENSORS, width=4).axes
+        whole, *blocks = [np.asarray(image.get_array()) for image in ax.images]
+        assert whole.tolist() == [[0] * 4, [1] * 4, [2] * 4]
+        assert [block.tolist() for block in blocks] == [[[0, 0], [1, 1], [2, 2]]] * 2
+        assert {image.get_cmap().N for image in ax.images} == {4}
+        assert {image.get_clim() for image in ax.images} == {(0, 3)}
+
+    def test_every_number_stands_in_the_middle_of_its_cell(self):
+        (ax,) = plots.cells(self.TENSORS, width=4).axes
+        numbers = [text for text in ax.texts if text.get_text().isdigit()]
+        assert [t.get_text() for t in numbers[:12]] == [f"{i:02}" for i in range(12)]
+        assert [t.get_text() for t in numbers[12:]] == [
+            *("00", "01", "04", "05", "08", "09"),
+            *("02", "03", "06", "07", "10", "11"),
+        ]
+        for image, texts in zip(
+            ax.images, (numbers[:12], numbers[12:18], numbers[18:]), strict=True
+        ):
+            left, _, _, top = image.get_extent()
+            columns = image.get_array().shape[1]
+            for place, text in enumerate(texts):
+                row, column = divmod(place, columns)
+                at = (left + column + 0.5, top + row + 0.5)
+                assert text.get_position() == pytest.approx(at)
+
+    def test_titles_give_the_shape_and_blocks_their_index(self):
+        (ax,) = plots.cells(self.TENSORS, width=4).axes
+        words = [t.get_text() for t in ax.texts if not t.get_text().isdigit()]
+        assert words == ["named\n(3, 4)", "split\n(2, 3, 2)", "[0]", "[1]"]
+        bottoms = [image.get_extent()[2] for image in ax.images]
+        assert bottoms == [3, 3, pytest.approx(6.6)]
+
+    def test_the_number_to_follow_is_framed_wherever_it_stands(self):
+        (ax,) = plots.cells(self.TENSORS, width=4, follow=6).axes
+        corners = [frame.get_xy() for frame in ax.patches]
+        whole, _, second = ax.images
+        assert corners == [
+            (whole.get_extent()[0] + 2, 1),
+            pytest.approx((second.get_extent()[0], second.get_extent()[3] + 1)),
+        ]
+        assert not plots.cells(self.TENSORS, width=4).axes[0].patches
+
+    def test_it_stays_small(self, shown):
+        fig = plots.cells({"all": torch.arange(40).view(4, 10)}, width=10)
+        assert image(shown(fig))[0] == "image/svg+xml"
+
+    def test_tokens_are_darker_one_by_one_and_their_numbers_can_be_read(self):
+        shades = [luminance(*to_rgb(each)) + 0.05 for each in plots.TOKEN_COLOURS]
+        assert np.all(np.array(shades[:-1]) / shades[1:] > 1.2)
+        assert shades[-1] / (luminance(*to_rgb(plots.INK)) + 0.05) > 4.5
+
+    @pytest.mark.parametrize(
+        ("tensors", "message"),
+        [
+            ({}, "tensors is empty; pass at least one"),
+            (
+                {"flat": torch.arange(4)},
+                r"flat: shape \(4,\); pass \(rows, width\) or \(block, rows, width\)",
+            ),
+            (
+                {"long": torch.arange(20).view(5, 4)},
+                "5 tokens, but only 4 colours that stay apart; draw fewer",
+            ),
+        ],
+        ids=["nothing", "one axis", "five tokens"],
+    )
+    def test_what_does_not_fit_is_refused(self, tensors, message):
+        with pytest.raises(ValueError, match=message):
+            plots.cells(tensors, width=4)
+
+
+class TestSums:
+    PARTS = np.array([[3.0, 0.0], [0.0, 4.0], [-1.0, 1.0], [1.0, -1.0]])
+    NAMES = ["a", "b", "$c$", "bias"]  # the sum is (3, 4), of length 5
+
+    def test_lengths_beside_steps_that_end_at_the_length_of_the_sum(self):
+        fig = plots.sums(torch.tensor(self.PARTS), self.NAMES)
+        lengths, steps = (ax.patches for ax in fig.axes)
+        root = 2**0.5
+        assert [bar.get_width() for bar in lengths] == pytest.approx(
+            [3, 4, root, root, 5]
+        )
+        assert [bar.get_width() for bar in steps] == pytest.approx(
+            [9 / 5, 16 / 5, 1 / 5, -1 / 5, 5]
+        )
+        *parts, whole = steps
+        ends = [bar.get_x() + bar.get_width() for bar in parts]
+        assert [bar.get_x() for bar in parts] == pytest.approx([0, *ends[:-1]])
+        assert ends[-1] == pytest.approx(5)
+        assert whole.get_x() == 0
+
+    def test_a_step_back_looks_different_without_colour(self):
+        fig = plots.sums(self.PARTS, self.NAMES)
+        hatches = [bar.get_hatch() for bar in fig.axes[1].patches]
+        assert hatches == [None, None, None, "////", None]
+
+    def test_rows_are_named_once_and_numbers_written_beside(self, shown):
+        fig = plots.sums(self.PARTS, self.NAMES)
+        left, right = fig.axes
+        names = [t.get_text() for t in left.get_yticklabels()]
+        assert names == [*self.NAMES, "sum"]
+        assert not left.get_yticklabels()[2].get_parse_math()
+        assert [t.get_text() for t in right.texts] == [
+            "1.80",
+            "3.20",
+            "0.20",
+            "−0.20",
+            "5.00",
+        ]
+        assert (left.get_xlim(), left.get_ylim()) == (
+            right.get_xlim(),
+            right.get_ylim(),
+        )
+        assert image(shown(fig))[0] == "image/svg+xml"
+
+    @pytest.mark.parametrize(
+        ("parts", "message"),
+        [
+            (np.ones((3, 2)), r"parts has shape \(3, 2\), but there are 4 names; pass"),
+            (np.ones(4), r"parts has shape \(4,\), but there are 4 names"),
+            (np.zeros((4, 2)), "parts add up to zero, which has no direction"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused(self, parts, message):
+        with pytest.raises(ValueError, match=message):
+            plots.sums(parts, self.NAMES)
+
+
+class TestRuns:
+    PANELS = {
+        "heads": {
+            "short": {"1": [0.2, 0.1, 0.3], "2": torch.ones(3)},
+            "long": {"1": [0.1], "2": [0.9]},
+        },
+        "one head, then": {"long": {"second layer": [1.0, 0.8]}},
+    }
+    LEVELS = {"a guess": 0.06, "half": 0.5}
+
+    def test_every_run_is_a_dot_beside_its_setting(self):
+        fig = plots.runs(self.PANELS, self.LEVELS, "right")
+        heads, other = fig.axes
+        assert (heads.get_title(), other.get_title()) == tuple(self.PANELS)
+        assert heads.get_ylabel() == "right"
+        ticks = [text.get_text() for text in heads.get_xticklabels()]
+        assert ticks == ["1", "2"]
+        assert other.get_xticklabels()[0].get_text() == "second\nlayer"
+        for ax, panel in zip(fig.axes, self.PANELS.values(), strict=True):
+            groups = [group for group in ax.lines if group.get_linestyle() == "None"]
+            expected = [np.sort(v) for by in panel.values() for v in by.values()]
+            for dots, values in zip(groups, expected, strict=True):
+                assert dots.get_ydata() == pytest.approx(values)
+        first, second, *_ = heads.lines
+        assert np.abs(first.get_xdata() - 0).max() < 0.5
+        assert np.abs(second.get_xdata() - 1).max() < 0.5
+
+    def test_runs_of_two_labels_stand_apart(self):
+        heads, _ = plots.runs(self.PANELS, {}, "right").axes
+        short, _, long, _ = heads.lines
+        assert short.get_xdata().max() < long.get_xdata().min()
+
+    def test_a_label_keeps_its_style_and_is_named_once(self):
+        fig = plots.runs(self.PANELS, {}, "right")
+        heads, other = (ax.lines for ax in fig.axes)
+        assert other[0].get_color() == heads[2].get_color() != heads[0].get_color()
+        (legend,) = fig.legends
+        assert [text.get_text() for text in legend.get_texts()] == ["short", "long"]
+
+    def test_levels_cross_every_panel_and_are_named_once(self, shown):
+        fig = plots.runs(self.PANELS, self.LEVELS, "right")
+        for ax in fig.axes:
+            heights = [line.get_ydata()[0] for line in ax.lines[-2:]]
+            assert heights == list(self.LEVELS.values())
+        assert [text.get_text() for text in fig.axes[0].texts] == list(self.LEVELS)
+        assert not fig.axes[1].texts
+        assert image(shown(fig))[0] == "image/svg+xml"
+
+    def test_what_does_not_fit_is_refused(self):
+        with pytest.raises(ValueError, match="panels is empty; pass at least one"):
+            plots.runs({}, {}, "right")
+        many = {"heads": dict.fromkeys("abcd", {"1": [1]})}
+        with pytest.raises(ValueError, match="4 labels, but only 3 styles"):
+            plots.runs(many, {}, "right")
