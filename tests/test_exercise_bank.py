@@ -19,6 +19,7 @@ from tools import solutions, wrong_answers
 
 SEEDS = (None, 1, 2, "a secret")
 KINDS = {"predict", "find the bug", "write", "measure"}
+NUMBER_WORDS = {4: "four", 5: "five", 6: "six"}
 NOTEBOOKS = {path.stem[:2]: path for path in sorted(solutions.FOLDER.glob("*.py"))}
 
 
@@ -137,10 +138,11 @@ def test_every_property_catches_something(exercise):
 @every_chapter
 def test_a_chapter_leads_from_a_prediction_to_an_optional_last_one(chapter):
     first, second, *between, last = exercises_of(chapter)
+    assert between
     assert (first.kind, first.level, first.minutes) == ("predict", 1, 5)
     assert (second.kind, second.level, second.minutes) == ("find the bug", 2, 10)
     assert {(e.kind, e.level) for e in between} == {("write", 2)}
-    assert {e.minutes for e in between} <= {10, 15}
+    assert {e.minutes for e in between} <= {5, 10, 15}
     assert last.kind in ("write", "measure")
     assert (last.level, last.minutes) == (3, 20)
 
@@ -256,7 +258,7 @@ def test_the_notebook_lists_and_offers_the_exercises_in_order(chapter):
 @every_chapter
 def test_the_minutes_stated_add_up(chapter):
     *needed, last = (exercise.minutes for exercise in exercises_of(chapter))
-    count = {4: "four", 6: "six"}[len(needed) + 1]
+    count = NUMBER_WORDS[len(needed) + 1]
     name = NOTEBOOKS[chapter].stem
     assert (
         f"{count.capitalize()} exercises for [chapter {chapter}](../{name}.ipynb), "
@@ -322,6 +324,36 @@ STATED = {
         f"`masks.padding(lengths, n_k={n_k})`",
         f"how many of the {n_q} · {n_k} looks `masks.causal(n_q={n_q}, n_k={n_k})`",
     ),
+    "05-average": lambda value_a, value_b, share, letters, d_model: (
+        f"$v_a = {value_a}$ and $v_b = {value_b}$",
+        f"a has {value_b} and b has {value_a}",
+        {0.75: "a weight of ¾ on a and ¼ on b"}[share],
+        f"one of {letters} letters",
+        f"MultiHeadAttention({d_model}, num_heads=2, bias=False)",
+        f"With one head there are {4 * d_model**2:,};",
+        f"({d_model}, num_heads=2, d_k={d_model}, bias=False)",
+    ),
+    "05-line": lambda letters, alpha: (
+        f"Take {letters} letters",
+        rf"all {letters**2} ordered pairs, and $\alpha = {alpha}$",
+        rf"exchanged, $\alpha = {1 - alpha:.1f}$",
+        f"at {alpha}, the ",
+    ),
+    "06-predict": lambda batch, n, h, d_k, d_v, sentence, token, column: (
+        f"{batch} sentences of {n} tokens have been projected for {h} heads",
+        f"Queries are {d_k} wide, values {d_v}",
+        f"projected = x @ w_q # ({batch}, {n}, {h * d_k})",
+        f"unflatten(-1, ({h}, {d_k}))",
+        f"`projected.reshape({batch}, {h}, {n}, {d_k})`",
+        f"`[{sentence}, {token}, {column}]` of `projected`",
+        f"sentence {sentence}, token {token}, column {column}",
+    ),
+    "06-slice": lambda d_model, h: (
+        rf"$d_\text{{model}} = {d_model}$ and $h = {h}$ heads, {d_model // h} wide",
+        f"${d_model // h}i$ to ${d_model // h}i + {d_model // h - 1}$",
+        f"three matrices of its own, {d_model // h} by {d_model // h}",
+        f"how many of the {d_model} columns",
+    ),
     "07-shapes": lambda batch, n, d_model, h, d_k: (
         f"MultiHeadAttention(d_model={d_model}, num_heads={h}, d_k={d_k}",
         f"x has the shape ({batch}, {n}, {d_model})",
@@ -329,6 +361,23 @@ STATED = {
     ),
     "07-rank": lambda n, d_model, h, d_k: (
         f"`d_model={d_model}, num_heads={h}, d_k={d_k}`, and {n} random tokens",
+    ),
+    "08-predict": lambda c_0, c_1, c_2, bias, n_k, seen: (
+        f"Head 0 contributes {c_0} to it, head 1 contributes −{-c_1}",
+        f"head 2 contributes {c_2}. The bias of `out_proj` is {bias} there",
+        f"A query may see {seen} of {n_k} keys",
+    ),
+    "08-permute": lambda n, d_model, h, d_k, d_v: (
+        f"Take a module with `n={n}, d_model={d_model}, h={h}, d_k={d_k}, d_v={d_v}`",
+    ),
+    "09-predict": lambda batch, n, d_model, h, d_mlp, j: (
+        f"`Block(d_model={d_model}, h={h}, d_mlp={d_mlp})`",
+        f"`({batch}, {n}, {d_model})`",
+        f"Token {j}, counted from 0",
+    ),
+    "09-depth": lambda n, d_model, h, depth: (
+        f"{n} random tokens of width {d_model}",
+        f"{depth} modules `MultiHeadAttention({d_model}, {h})`",
     ),
 }
 

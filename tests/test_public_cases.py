@@ -121,6 +121,27 @@ def test_a_token_is_one_key():
 
 
 @both_paths
+def test_a_sentence_hears_no_other(path):
+    # jadore801120/attention-is-all-you-need-pytorch#7, and the mask in lsdefine/
+    # attention-is-all-you-need-keras#36: heads stacked in front of the sentences,
+    # read back sentences first.
+    module, x = MultiHeadAttention(21, 3), torch.randn(2, 5, 21)
+    padding = masks.padding([3, 5], 5)
+    together = path(module, x, mask=padding)
+    for i in range(2):
+        alone = path(module, x[i : i + 1], mask=padding[i : i + 1])
+        torch.testing.assert_close(together[i : i + 1], alone, atol=1e-6, rtol=0)
+
+
+def test_tokens_are_never_recut():
+    # view(batch, -1, 12, 512 // 12) takes 63 tokens of width 512 for 64 of width 504.
+    q = torch.randn(1, 63, 512)
+    assert q.view(1, -1, 12, 512 // 12).shape == (1, 64, 12, 42)
+    with pytest.raises(RuntimeError, match="12"):
+        MultiHeadAttention.split_heads(q, 12)
+
+
+@both_paths
 def test_inner_width_differs_from_the_input(path):
     # phlippe/uvadlc_notebooks#51: input 13, inner width 19 · 17 = 323.
     module = MultiHeadAttention(13, 19, d_k=17)

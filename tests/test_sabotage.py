@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 UNIT_TESTS = ("tests/test_module.py",)
 NOTEBOOK = ("--nbval", "chapters/07_multi_head_attention.ipynb")
+QUICK_NOTEBOOK = ("--nbval", "chapters/06_split_and_merge.ipynb")
 
 
 class Sabotage(NamedTuple):
@@ -102,8 +103,14 @@ def test_unit_tests_turn_red(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_notebook_is_green_on_a_faithful_copy(tmp_path):
-    assert_green(run_tests(a_copy(tmp_path, None), *NOTEBOOK))
+@pytest.mark.parametrize("notebook", [NOTEBOOK, QUICK_NOTEBOOK], ids=["07", "06"])
+def test_the_notebook_is_green_on_a_faithful_copy(notebook, tmp_path):
+    assert_green(run_tests(a_copy(tmp_path, None), *notebook))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_quick_notebook_turns_red(name, tmp_path):
+    assert_red(run_tests(a_copy(tmp_path, SABOTAGES[name]), *QUICK_NOTEBOOK))
 
 
 @pytest.mark.slow

@@ -13,7 +13,11 @@ from mha_teach.exercises import (
     chapter_02,
     chapter_03,
     chapter_04,
+    chapter_05,
+    chapter_06,
     chapter_07,
+    chapter_08,
+    chapter_09,
 )
 from mha_teach.exercises._report import Report
 from mha_teach.exercises._trial import evaluate
@@ -23,7 +27,17 @@ __all__ = ["EXERCISES", "check", "evaluate", "hint", "progress", "solution"]
 
 EXERCISES: dict[str, Exercise] = {
     exercise.id: exercise
-    for chapter in (chapter_01, chapter_02, chapter_03, chapter_04, chapter_07)
+    for chapter in (
+        chapter_01,
+        chapter_02,
+        chapter_03,
+        chapter_04,
+        chapter_05,
+        chapter_06,
+        chapter_07,
+        chapter_08,
+        chapter_09,
+    )
     for exercise in chapter.EXERCISES
 }
 

@@ -1,0 +1,915 @@
+"""Exercises of chapter 08: the output as a sum over heads, term by term."""
+
+from copy import deepcopy
+
+import torch
+from torch import nn
+
+from mha_teach import MultiHeadAttention
+from mha_teach.exercises import _chapter_08_right as right
+from mha_teach.exercises.bank import (
+    Draw,
+    Exercise,
+    Inputs,
+    Property,
+    Wrong,
+    entry,
+    shape,
+    slip,
+    words,
+)
+
+
+def sums(c_0, c_1, c_2, bias, n_k, seen):
+    """Say what becomes of one number of the output, and of one row of weights."""
+    output = c_0 + c_1 + c_2 + bias
+    return {
+        "output": output,
+        "without": output - c_1,
+        "off": bias,
+        "shares": (c_0 + c_1 + c_2) / 3 + bias,
+        "orders": 3 * 2 * 1,
+        "keys": n_k,
+    }
+
+
+def _terms(draw: Draw) -> Inputs:
+    c_0, c_1 = draw.one_of(5, 7), -draw.one_of(2, 4)
+    return {
+        "c_0": c_0,
+        "c_1": c_1,
+        "c_2": draw.one_of(9, 15) - c_0 - c_1,  # all three: divisible by 3
+        "bias": draw.one_of(1, 3),
+        "n_k": draw.one_of(16, 20),
+        "seen": draw.one_of(11, 13),
+    }
+
+
+PREDICT = Exercise(
+    id="08-predict",
+    title="One number, three heads",
+    kind="predict",
+    level=1,
+    minutes=5,
+    points=2,
+    reference=sums,
+    draw=_terms,
+    axes={},
+    properties=(
+        Property(
+            "output",
+            "the output",
+            "Write the output as a sum. How often does the bias stand in it?",
+            observe=entry("output"),
+        ),
+        Property(
+            "without",
+            "the output without head 1",
+            "Which term is missing from the sum? Mind its sign.",
+            observe=entry("without"),
+        ),
+        Property(
+            "off",
+            "the output with all heads off",
+            "Set all three gates to 0 in the sum. What is left?",
+            observe=entry("off"),
+        ),
+        Property(
+            "shares",
+            "the output under a gate of 1/3 for each head",
+            "Which terms does a gate multiply, and which not?",
+            observe=entry("shares"),
+        ),
+        Property(
+            "orders",
+            "in how many orders the heads compute the same",
+            "Who can sit on the first place, and who then on the second?",
+            observe=entry("orders"),
+        ),
+        Property(
+            "keys",
+            "how many keys have weight under a score weight of 0",
+            "What is 0 times a score, and what is 0 times -1e9?",
+            observe=entry("keys"),
+        ),
+    ),
+    hints=(
+        "output = g_0 c_0 + g_1 c_1 + g_2 c_2 + bias, for each number of the output.",
+        "A gate multiplies contributions. Nothing else in the sum changes.",
+        "For the keys: after the multiplication by 0, can softmax still tell a "
+        "forbidden key from an allowed one?",
+    ),
+    explanation=(
+        "The output is the sum of the contributions and one bias. A head that is off "
+        "is missing from it, which may make a number larger; with all heads off the "
+        "bias is left. A gate of 1/3 takes away two thirds of what the heads bring "
+        "and leaves the bias alone. The three terms can be added in 3 · 2 · 1 orders. "
+        "A score weight of 0 makes all scores equal, those of -1e9 too: every key has "
+        "weight, forbidden or not."
+    ),
+    wrong=(
+        Wrong(
+            "Each head brings the bias.",
+            "output",
+            slip(sums, "c_2 + bias\n", "c_2 + 3 * bias\n"),
+            "You added the bias for each head. To which head does it belong?",
+        ),
+        Wrong(
+            "Heads are averaged.",
+            "output",
+            slip(sums, "c_0 + c_1 + c_2 + bias\n", "(c_0 + c_1 + c_2) / 3 + bias\n"),
+            "That is a mean of the heads. Does W^O average what it meets?",
+        ),
+        Wrong(
+            "The output is what the heads bring.",
+            "output",
+            slip(sums, "c_0 + c_1 + c_2 + bias\n", "c_0 + c_1 + c_2\n"),
+            "That is all that the heads bring. What else does out_proj add?",
+        ),
+        Wrong(
+            "Without a head there is less.",
+            "without",
+            slip(sums, "output - c_1", "output + c_1"),
+            "You made the number smaller. What is left of a sum when a negative term "
+            "goes?",
+        ),
+        Wrong(
+            "The other heads make up for it, as in dropout.",
+            "without",
+            slip(sums, "output - c_1", "(c_0 + c_2) * 3 / 2 + bias"),
+            "You made the other two heads larger. What are their gates?",
+        ),
+        Wrong(
+            "A head takes its share of the bias along.",
+            "without",
+            slip(sums, "output - c_1", "c_0 + c_2 + bias * 2 / 3"),
+            "You took away a third of the bias as well. Whose is the bias?",
+        ),
+        Wrong(
+            "Without heads there is nothing.",
+            "off",
+            slip(sums, '"off": bias', '"off": 0'),
+            "The three terms are gone. Which part of out_proj asks no head?",
+        ),
+        Wrong(
+            "Gates that add up to one are neutral.",
+            "shares",
+            slip(sums, "(c_0 + c_1 + c_2) / 3 + bias,", "output,"),
+            "You left the output as it was. What is a third of each term?",
+        ),
+        Wrong(
+            "A gate multiplies the whole output.",
+            "shares",
+            slip(sums, "(c_0 + c_1 + c_2) / 3 + bias,", "output / 3,"),
+            "You divided the bias too. Does a gate act before W^O or after it?",
+        ),
+        Wrong(
+            "Head 0 is the first head.",
+            "orders",
+            slip(sums, '"orders": 3 * 2 * 1', '"orders": 1'),
+            "You allow one order. Does a sum change when its terms change places?",
+        ),
+        Wrong(
+            "Heads can be turned, like a wheel.",
+            "orders",
+            slip(sums, '"orders": 3 * 2 * 1', '"orders": 3'),
+            "That is one order for each head on the first place. How many are left "
+            "for the second?",
+        ),
+        Wrong(
+            "What is forbidden stays forbidden.",
+            "keys",
+            slip(sums, '"keys": n_k', '"keys": seen'),
+            "You count the allowed keys. The mask sits in the scores: what does the "
+            "score weight do to it?",
+        ),
+        Wrong(
+            "A weight of 0 switches the head off.",
+            "keys",
+            slip(sums, '"keys": n_k', '"keys": 0'),
+            "Softmax always gives away its whole. To whom, if all scores are 0?",
+        ),
+        Wrong(
+            "The mask is turned over.",
+            "keys",
+            slip(sums, '"keys": n_k', '"keys": n_k - seen'),
+            "You count the forbidden keys. That takes a score weight below 0; what "
+            "happens at 0?",
+        ),
+    ),
+    right=(right.sums_by_running, right.sums_by_hand, right.sums_in_numpy),
+)
+
+
+def terms(head_outputs, out_weight, out_bias):
+    """Return one term per head and, last, the bias: they add up to the output."""
+    h, d_v = head_outputs.shape[1], head_outputs.shape[3]
+    blocks = out_weight.T.unflatten(0, (h, d_v))  # (head, d_v, d_model)
+    contributions = head_outputs @ blocks
+    rest = out_bias.expand_as(contributions[:, :1])
+    return torch.cat([contributions, rest], dim=1)
+
+
+def _heads_and_projection(draw: Draw) -> Inputs:
+    batch, n, h, d_v = draw.primes(4)
+    d_model = h * d_v
+    return {
+        "head_outputs": draw.normal(batch, h, n, d_v),
+        "out_weight": draw.normal(d_model, d_model) / d_model**0.5,
+        "out_bias": draw.normal(d_model),
+    }
+
+
+def _silent_heads(draw: Draw) -> Inputs:
+    inputs = _heads_and_projection(draw)
+    inputs["head_outputs"].zero_()
+    return inputs
+
+
+def _nothing_to_mix(draw: Draw) -> Inputs:
+    inputs = _heads_and_projection(draw)
+    d_model = len(inputs["out_bias"])
+    inputs["out_weight"].copy_(torch.eye(d_model))
+    inputs["out_bias"].zero_()
+    return inputs
+
+
+_BLOCKS = "out_weight.T.unflatten(0, (h, d_v))"
+_ROWS = "out_weight.unflatten(0, (h, d_v))"
+_REST = "out_bias.expand_as(contributions[:, :1])"
+
+BUG = Exercise(
+    id="08-bug",
+    title="Terms that do not add up",
+    kind="find the bug",
+    level=2,
+    minutes=10,
+    points=2,
+    reference=terms,
+    draw=_heads_and_projection,
+    axes={
+        "head_outputs": "batch h n d_v",
+        "out_weight": "d_model h·d_v",
+        "out_bias": "d_model",
+        "returns": "batch term n d_model",
+    },
+    properties=(
+        Property(
+            "shape",
+            "one term for each head and one more, each d_model wide",
+            "How many terms are there, and how wide is one? Write the shape after "
+            "each line.",
+            observe=shape,
+        ),
+        Property(
+            "bias",
+            "silent heads: the last term is the bias, the others are zero",
+            "With head outputs of zero only the bias is left. In which term must it "
+            "stand, and how often?",
+            draw=_silent_heads,
+        ),
+        Property(
+            "places",
+            "W^O the identity, no bias: each head keeps to its own numbers",
+            "Side by side, which of the d_model numbers are those of head 0? Which "
+            "rows of W^O do they meet?",
+            draw=_nothing_to_mix,
+        ),
+        Property(
+            "terms",
+            "each term is what out_proj makes of that head alone",
+            "Let one head speak and silence the others. How does out_proj use its "
+            "weight, and how does your code?",
+        ),
+    ),
+    hints=(
+        "Every shape is right, so shapes will not help. Send in something whose terms "
+        "you know: head outputs of zero, or W^O the identity.",
+        "The identity is its own transpose. What does a test with it fail to see?",
+        "nn.Linear multiplies by the transpose of its weight. Which axis of out_weight "
+        "has the numbers that come in, side by side, head by head?",
+    ),
+    explanation=(
+        "The bug was in the second line: the blocks were cut from the rows of "
+        "out_weight, which are the numbers that go out. A head owns columns of "
+        "out_weight, rows of its transpose: `out_weight.T.unflatten(0, (h, d_v))`. "
+        "Where h·d_v = d_model the matrix is square, so both cuts have the same shape, "
+        "and with the identity, or any symmetric matrix, even the same numbers. That "
+        "the terms add up to the output is one line to test."
+    ),
+    given=slip(terms, _BLOCKS, _ROWS),
+    wrong=(
+        Wrong(
+            "The bias belongs to the sum, not to the terms.",
+            "shape",
+            slip(terms, "torch.cat([contributions, rest], dim=1)", "contributions"),
+            "You return a term for each head. What is still missing from the output?",
+        ),
+        Wrong(
+            "It is each block that has to be transposed.",
+            "shape",
+            slip(terms, _BLOCKS, f"{_ROWS}.mT"),
+            "You transposed each block by itself. Which matrix has to be turned "
+            "before it is cut?",
+        ),
+        Wrong(
+            "The output is all that counts.",
+            "shape",
+            slip(
+                terms,
+                "torch.cat([contributions, rest], dim=1)",
+                "contributions.sum(dim=1) + out_bias",
+            ),
+            "That is the output itself. Which axis tells the terms apart?",
+        ),
+        Wrong(
+            "Each head goes through all of out_proj, its bias too.",
+            "bias",
+            slip(terms, "head_outputs @ blocks", "head_outputs @ blocks + out_bias"),
+            "Each of your heads brings a bias. How many are there in the output?",
+        ),
+        Wrong(
+            "The heads share the bias.",
+            "bias",
+            slip(
+                terms,
+                "head_outputs @ blocks",
+                "head_outputs @ blocks + out_bias / h",
+                _REST,
+                "torch.zeros_like(contributions[:, :1])",
+            ),
+            "You dealt the bias out among the heads. Which term should hold all of it?",
+        ),
+        Wrong(
+            "Head i owns every h-th row.",
+            "places",
+            slip(
+                terms,
+                _BLOCKS,
+                "out_weight.T.unflatten(0, (d_v, h)).transpose(0, 1)",
+            ),
+            "Your head 0 meets rows 0, h, 2h and so on. Do the numbers of a head stand "
+            "together or apart?",
+        ),
+        Wrong(
+            "A head's part is its share of the whole.",
+            "places",
+            slip(
+                terms,
+                "head_outputs @ blocks",
+                "(head_outputs @ blocks).mean(dim=1, keepdim=True).repeat(1, h, 1, 1)",
+            ),
+            "Your heads all bring the same. Whose numbers make the term of head i?",
+        ),
+        Wrong(
+            "Merging came before, in the order of memory.",
+            "places",
+            slip(
+                terms,
+                "head_outputs @ blocks",
+                "head_outputs.reshape(len(head_outputs), -1, h, d_v)"
+                ".transpose(1, 2) @ blocks",
+            ),
+            "You cut the head outputs anew and mixed the tokens. Which axis is "
+            "already that of the heads?",
+        ),
+        Wrong(
+            "The last term is whatever is missing.",
+            "terms",
+            slip(
+                terms,
+                _BLOCKS,
+                _ROWS,
+                _REST,
+                "(head_outputs.transpose(1, 2).flatten(2) @ out_weight.T + out_bias)"
+                "[:, None] - contributions.sum(dim=1, keepdim=True)",
+            ),
+            "Your terms add up because the last one makes up for the others. What do "
+            "you get for one head alone?",
+        ),
+    ),
+    right=(
+        right.terms_by_head,
+        right.terms_by_einsum,
+        right.terms_by_switching_off,
+        right.terms_in_numpy,
+    ),
+)
+
+
+def gate(head_outputs, w_o, gate):
+    """Multiply each head by its gate, then merge the heads and apply W^O."""
+    gated = head_outputs * gate[..., None, None]
+    merged = gated.transpose(-3, -2).flatten(-2)
+    return merged @ w_o
+
+
+def _gated(draw: Draw, *lead, h, n, d_v, d_model) -> Inputs:
+    return {
+        "head_outputs": draw.normal(*lead, h, n, d_v),
+        "w_o": draw.normal(h * d_v, d_model) / (h * d_v) ** 0.5,
+        "gate": draw.normal(h),
+    }
+
+
+def _batched(draw: Draw) -> Inputs:
+    batch, h, n, d_v, d_model = draw.primes(5)
+    return _gated(draw, batch, h=h, n=n, d_v=d_v, d_model=d_model)
+
+
+def _unbatched(draw: Draw) -> Inputs:
+    h, n, d_v, d_model = draw.primes(4)
+    return _gated(draw, h=h, n=n, d_v=d_v, d_model=d_model)
+
+
+def _twice_batched(draw: Draw) -> Inputs:
+    more, batch, h, n, d_v, d_model = draw.primes(6)
+    return _gated(draw, more, batch, h=h, n=n, d_v=d_v, d_model=d_model)
+
+
+def _all_on(draw: Draw) -> Inputs:
+    inputs = _batched(draw)
+    inputs["gate"].fill_(1)
+    return inputs
+
+
+def _all_off(draw: Draw) -> Inputs:
+    inputs = _batched(draw)
+    inputs["gate"].zero_()
+    return inputs
+
+
+def _one_off(draw: Draw) -> Inputs:
+    inputs = _all_on(draw)
+    inputs["gate"][0] = 0
+    return inputs
+
+
+def _per_sequence(draw: Draw) -> Inputs:
+    inputs = _batched(draw)
+    batch, h = inputs["head_outputs"].shape[:2]
+    inputs["gate"] = draw.normal(batch, h)
+    return inputs
+
+
+GATE = Exercise(
+    id="08-gate",
+    title="A gate for each head",
+    kind="write",
+    level=2,
+    minutes=15,
+    points=4,
+    reference=gate,
+    draw=_batched,
+    axes={
+        "head_outputs": "more batch h n d_v",
+        "w_o": "h·d_v d_model",
+        "gate": "batch h",
+        "returns": "batch n d_model",
+    },
+    properties=(
+        Property(
+            "shape",
+            "one row of width d_model per token",
+            "Write the shape of each factor. Along which axis does a gate belong, and "
+            "which two axes come after it?",
+            observe=shape,
+        ),
+        Property(
+            "on",
+            "all gates 1: the heads side by side, times W^O",
+            "Leave the gate out for a moment. Is what remains the output of chapter 7?",
+            draw=_all_on,
+        ),
+        Property(
+            "off",
+            "all gates 0: zeros",
+            "Each term of the sum has its gate as a factor. What is left of 0 times a "
+            "head?",
+            draw=_all_off,
+        ),
+        Property(
+            "one off",
+            "the gate of head 0 is 0: its term is missing, the others stay",
+            "Which numbers of the merged heads are those of head 0?",
+            draw=_one_off,
+        ),
+        Property(
+            "any",
+            "any gates, above 1 and below 0 too",
+            "Double one gate. By which factor does that head's term grow?",
+        ),
+        Property(
+            "unbatched",
+            "no batch axis",
+            "Which line counts axes from the front? Count from the back.",
+            draw=_unbatched,
+            axes="n d_model",
+        ),
+        Property(
+            "batched twice",
+            "two batch axes",
+            "Which line counts axes from the front? Count from the back.",
+            draw=_twice_batched,
+            axes="more batch n d_model",
+        ),
+        Property(
+            "per sequence",
+            "a gate of its own for each sequence: (batch, head)",
+            "Here the gate has a batch axis. Which axes of head_outputs has it not?",
+            draw=_per_sequence,
+        ),
+    ),
+    hints=(
+        "Three steps: multiply, merge, project. Shapes are aligned from the right, so "
+        "a gate (head,) must become (head, 1, 1) to meet (…, head, n, d_v).",
+        "gate[..., None, None] adds two axes at the end, whatever stands before them.",
+        "Merge: transpose(-3, -2) puts the heads behind the tokens, flatten(-2) lays "
+        "them side by side.",
+    ),
+    explanation=(
+        "The gate is a factor on the head outputs, after attention and before W^O. "
+        "Because W^O is linear it might as well multiply the contributions or the "
+        "blocks of W^O. Counting axes from the back makes one line do for no batch "
+        "axis, for several, and for a gate of its own for each sequence."
+    ),
+    wrong=(
+        Wrong(
+            "A number per head fits wherever there is a head axis.",
+            "shape",
+            slip(gate, "gate[..., None, None]", "gate[..., None]"),
+            "Your gate lies along the tokens. How many axes come after that of the "
+            "heads?",
+        ),
+        Wrong(
+            "The merged heads are the output.",
+            "shape",
+            slip(gate, "merged @ w_o", "merged"),
+            "The last axis is h·d_v wide. What leads to d_model?",
+        ),
+        Wrong(
+            "The heads are added before W^O.",
+            "shape",
+            slip(gate, "gated.transpose(-3, -2).flatten(-2)", "gated.sum(dim=-3)"),
+            "You added head outputs, d_v wide. Which block does each of them meet "
+            "first?",
+        ),
+        Wrong(
+            "Merging is only a matter of shape.",
+            "on",
+            slip(
+                gate,
+                "gated.transpose(-3, -2).flatten(-2)",
+                "gated.reshape(*gated.shape[:-3], gated.shape[-2], -1)",
+            ),
+            "In memory your heads lie one after the other, tokens inside. Which order "
+            "does W^O expect?",
+        ),
+        Wrong(
+            "The heads are averaged.",
+            "on",
+            slip(gate, "merged @ w_o", "merged @ w_o / gate.shape[-1]"),
+            "Your output is h times too small. Does W^O average the heads?",
+        ),
+        Wrong(
+            "Gates are shares that add up to one.",
+            "on",
+            slip(
+                gate,
+                "gate[..., None, None]",
+                "(gate / gate.sum(-1, keepdim=True))[..., None, None]",
+            ),
+            "You divided the gates by their sum. Which gate leaves a head as it is?",
+        ),
+        Wrong(
+            "Gates compete, as keys do.",
+            "on",
+            slip(gate, "gate[..., None, None]", "gate.softmax(-1)[..., None, None]"),
+            "You took a softmax of the gates. What does formula (2) do with them?",
+        ),
+        Wrong(
+            "A gate is a valve between 0 and 1.",
+            "on",
+            slip(gate, "gate[..., None, None]", "gate.sigmoid()[..., None, None]"),
+            "You bent the gates by a sigmoid. What is it at 1?",
+        ),
+        Wrong(
+            "A head that is off is left as it came.",
+            "off",
+            slip(
+                gate,
+                "head_outputs * gate[..., None, None]",
+                "head_outputs.where(gate[..., None, None] == 0,"
+                " head_outputs * gate[..., None, None])",
+            ),
+            "Where the gate is 0 you keep the head. Which of the two should where "
+            "choose?",
+        ),
+        Wrong(
+            "Without heads the mean is left.",
+            "off",
+            slip(
+                gate,
+                "head_outputs * gate[..., None, None]",
+                "head_outputs * gate[..., None, None]"
+                " + head_outputs.mean(-2, keepdim=True) * (1 - gate[..., None, None])",
+            ),
+            "You put the mean over the tokens in its place. That is another way to "
+            "ablate; what does formula (2) leave?",
+        ),
+        Wrong(
+            "The gates are repeated until they fit.",
+            "one off",
+            slip(
+                gate,
+                "gated = head_outputs * gate[..., None, None]\n",
+                "gated = head_outputs\n",
+                "merged @ w_o",
+                "(merged * gate.repeat(*[1] * (gate.dim() - 1),"
+                " head_outputs.shape[-1])[..., None, :]) @ w_o",
+            ),
+            "repeat deals the gates out number by number. Do the numbers of a head "
+            "stand together or apart?",
+        ),
+        Wrong(
+            "The remaining heads make up for one that is off.",
+            "one off",
+            slip(
+                gate,
+                "merged @ w_o",
+                "merged @ w_o * gate.shape[-1]"
+                " / (gate != 0).sum(-1).clamp_min(1)[..., None, None]",
+            ),
+            "You made the other terms larger, as dropout does. What are their gates?",
+        ),
+        Wrong(
+            "A gate is open or shut.",
+            "any",
+            slip(gate, "gate[..., None, None]", "(gate != 0)[..., None, None]"),
+            "Your gates are all 0 or 1. What should a gate of one half do?",
+        ),
+        Wrong(
+            "A gate lies between 0 and 1.",
+            "any",
+            slip(gate, "gate[..., None, None]", "gate.clamp(0, 1)[..., None, None]"),
+            "You cut the gates off at 0 and 1. Does formula (2) forbid others?",
+        ),
+        Wrong(
+            "Both the head and its block have the gate.",
+            "any",
+            slip(
+                gate,
+                "merged @ w_o",
+                "merged @ (w_o.unflatten(0, (gate.shape[-1], -1))"
+                " * gate.reshape(-1, gate.shape[-1])[0][:, None, None]).flatten(0, 1)",
+            ),
+            "A gate of 2 makes your term four times as large. How often does the gate "
+            "stand in a term?",
+        ),
+        Wrong(
+            "There is always a batch axis.",
+            "unbatched",
+            slip(gate, "transpose(-3, -2)", "transpose(1, 2)"),
+            "Without a batch axis the heads are axis 0. How do you name that axis in "
+            "every case?",
+        ),
+        Wrong(
+            "There is one batch axis or none.",
+            "batched twice",
+            slip(
+                gate,
+                "gated.transpose(-3, -2)",
+                "gated.transpose(*((0, 1) if gated.dim() == 3 else (1, 2)))",
+            ),
+            "With two batch axes the heads are axis 2. What calls it so in every case?",
+        ),
+        Wrong(
+            "One gate serves the whole batch.",
+            "per sequence",
+            slip(gate, "gate[..., None, None]", "gate[:, None, None]"),
+            "Your two new axes come after the first one. Which index adds them at the "
+            "end?",
+        ),
+        Wrong(
+            "The gate of the first sequence is that of all.",
+            "per sequence",
+            slip(
+                gate,
+                "gate[..., None, None]",
+                "gate.reshape(-1, gate.shape[-1])[0][:, None, None]",
+            ),
+            "Every sequence has the gate of the first one. Where did the batch axis "
+            "go?",
+        ),
+    ),
+    right=(
+        right.gate_by_einsum,
+        right.gate_by_loop,
+        right.gate_on_merged_heads,
+        right.gate_on_contributions,
+        right.gate_in_numpy,
+    ),
+)
+
+
+def swaps(n, d_model, h, d_k, d_v):
+    """Exchange heads 0 and 2 of a module, and count what changes."""
+    module = MultiHeadAttention(d_model, h, d_k=d_k, d_v=d_v).requires_grad_(False)
+    x, order = torch.randn(n, d_model), torch.arange(h)
+    order[[0, 2]] = order[[2, 0]]
+    for proj in (module.q_proj, module.k_proj, module.v_proj, module.out_proj):
+        nn.init.normal_(proj.bias)
+
+    def swap(t, dim=0):
+        return t.unflatten(dim, (h, -1)).index_select(dim, order).flatten(dim, dim + 1)
+
+    swapped = deepcopy(module)
+    for proj in (swapped.q_proj, swapped.k_proj, swapped.v_proj):
+        proj.weight.copy_(swap(proj.weight))
+        proj.bias.copy_(swap(proj.bias))
+    forgotten = swapped(x)
+    swapped.out_proj.weight.copy_(swap(swapped.out_proj.weight, dim=1))
+
+    def differ(a, b):
+        return ((a - b).abs().flatten(1).amax(dim=1) > 1e-4).sum().item()
+
+    before, after = module.trace(x), swapped.trace(x)
+    pairs = zip(module.parameters(), swapped.parameters(), strict=True)
+    return {
+        "outputs": differ(after.output, before.output),
+        "maps": differ(after.weights, before.weights),
+        "forgotten": differ(forgotten, before.output),
+        "numbers": sum((a != b).sum().item() for a, b in pairs),
+        "why": "The output adds up one term per head, and a sum does not mind the "
+        "order of its terms. All that makes a term, its rows of three projections and "
+        "its block of W^O, must move together. So what a head does is not tied to its "
+        "number: the same function has it under any other.",
+    }
+
+
+def _module_sizes(draw: Draw) -> Inputs:
+    n, d_model, h, d_k, d_v = draw.primes(5, above=2)
+    return {"n": n, "d_model": d_model, "h": h, "d_k": d_k, "d_v": d_v}
+
+
+PERMUTE = Exercise(
+    id="08-permute",
+    title="Two heads change places",
+    kind="measure",
+    level=3,
+    minutes=20,
+    points=4,
+    reference=swaps,
+    draw=_module_sizes,
+    axes={},
+    properties=(
+        Property(
+            "outputs",
+            "how many output rows differ after a whole exchange",
+            "Has everything of the two heads moved: rows of three weights, three "
+            "biases, and columns of out_proj?",
+            observe=entry("outputs"),
+        ),
+        Property(
+            "maps",
+            "how many heads have another map than before",
+            "Compare trace.weights head by head, before and after. Whose map stands "
+            "at number 0 now?",
+            observe=entry("maps"),
+        ),
+        Property(
+            "forgotten",
+            "how many output rows differ if out_proj stays as it was",
+            "Which tokens get something from the two heads, through the wrong block?",
+            observe=entry("forgotten"),
+        ),
+        Property(
+            "numbers",
+            "how many of the module's numbers are not what they were",
+            "Count for one head: rows and biases of three projections, columns of the "
+            "fourth. Are all biases drawn at random?",
+            observe=entry("numbers"),
+        ),
+        Property(
+            "why",
+            "a reason in your own words",
+            "What would you tell someone who says that head 3 of every model looks at "
+            "positions? The worked solution has one answer; compare.",
+            observe=words("why"),
+        ),
+    ),
+    hints=(
+        "weight.unflatten(0, (h, -1)) gives the rows of each head an axis of their "
+        "own: index it with the new order, and flatten again. For out_proj.weight do "
+        "it along axis 1.",
+        "A bias of a projection is cut like the rows of its weight. That of out_proj "
+        "belongs to no head.",
+        "For the numbers: compare parameter by parameter, (a != b).sum().",
+    ),
+    explanation=(
+        "No output changes, two maps do. The numbers that moved are those of two "
+        "heads, each with `(2 * d_k + d_v) * (d_model + 1)` in the projections and "
+        "`d_v * d_model` in W^O. Leave out_proj behind, and every token gets two terms "
+        "through the wrong block. A fresh module would hide a forgotten bias of "
+        "q_proj, k_proj or v_proj: there all biases are zero."
+    ),
+    wrong=(
+        Wrong(
+            "Another order is another function.",
+            "outputs",
+            slip(swaps, "differ(after.output, before.output)", "n"),
+            "All rows differ by your count. Did the columns of out_proj move along, "
+            "and the biases?",
+        ),
+        Wrong(
+            "Two heads, two rows.",
+            "outputs",
+            slip(swaps, "differ(after.output, before.output)", "2"),
+            "A row of the output belongs to a token. To how many tokens does a head "
+            "contribute?",
+        ),
+        Wrong(
+            "The same function has the same maps.",
+            "maps",
+            slip(swaps, "differ(after.weights, before.weights)", "0"),
+            "The output is the same. Does it have to be made of the same maps in the "
+            "same places?",
+        ),
+        Wrong(
+            "Every map changes a little.",
+            "maps",
+            slip(swaps, "differ(after.weights, before.weights)", "h"),
+            "You found changes in every head. Which rows of q_proj and k_proj make the "
+            "map of head 1?",
+        ),
+        Wrong(
+            "Two heads that trade places are one change.",
+            "maps",
+            slip(swaps, "differ(after.weights, before.weights)", "1"),
+            "You count one exchange. At how many numbers does another map stand now?",
+        ),
+        Wrong(
+            "A sum does not mind the order, so W^O can stay.",
+            "forgotten",
+            slip(swaps, "differ(forgotten, before.output)", "0"),
+            "The terms may change their order. Is head 0 times the block of head 2 a "
+            "term of the sum?",
+        ),
+        Wrong(
+            "Two heads are wrong, so two rows are.",
+            "forgotten",
+            slip(swaps, "differ(forgotten, before.output)", "2"),
+            "Two terms are wrong in the sum of each token. How many tokens are there?",
+        ),
+        Wrong(
+            "A forgotten bias does no harm.",
+            "numbers",
+            slip(swaps, "nn.init.normal_(proj.bias)", "nn.init.zeros_(proj.bias)"),
+            "In your module the biases are all zero, as in a fresh one. What would a "
+            "trained one have?",
+        ),
+        Wrong(
+            "W^O belongs to all heads together.",
+            "numbers",
+            slip(
+                swaps,
+                "sum((a != b).sum().item() for a, b in pairs)",
+                "2 * (2 * d_k + d_v) * (d_model + 1)",
+            ),
+            "You count three projections. What did you move in the fourth?",
+        ),
+        Wrong(
+            "One head moves, the other makes room.",
+            "numbers",
+            slip(
+                swaps,
+                "sum((a != b).sum().item() for a, b in pairs)",
+                "(2 * d_k + d_v) * (d_model + 1) + d_v * d_model",
+            ),
+            "Those are the numbers of one head. How many heads have moved?",
+        ),
+        Wrong(
+            "The whole module is another one.",
+            "numbers",
+            slip(
+                swaps,
+                "sum((a != b).sum().item() for a, b in pairs)",
+                "sum(a.numel() for a, _ in pairs)",
+            ),
+            "You count all parameters. Which heads have kept theirs?",
+        ),
+        Wrong(
+            "It is obvious.",
+            "why",
+            slip(swaps, '"why": "The', '"why": "A sum." or "The'),
+            "What must move together with a head, and why does the sum not notice?",
+        ),
+    ),
+    right=(
+        right.swaps_by_slices,
+        right.swaps_by_contributions,
+        right.swaps_as_tensors,
+    ),
+)
+
+EXERCISES = (PREDICT, BUG, GATE, PERMUTE)

@@ -1,0 +1,93 @@
+"""Chapter 06's own: what its notebook prints, and draws that give nothing away."""
+
+import io
+from contextlib import redirect_stdout
+
+import jupytext
+import pytest
+import torch
+
+from mha_teach.exercises import chapter_06
+from tools import solutions
+
+BANK = {exercise.id: exercise for exercise in chapter_06.EXERCISES}
+
+
+@pytest.fixture(scope="module")
+def notebook():
+    return jupytext.read(solutions.FOLDER / "06_split_and_merge.py")
+
+
+@pytest.fixture(scope="module")
+def code(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def test_as_given_one_sentence_hides_the_bug(code):
+    printed = io.StringIO()
+    namespace = {}
+    with redirect_stdout(printed):
+        for cell in code:
+            exec(cell, namespace)
+    lines = printed.getvalue().splitlines()
+    assert [line for line in lines if "same" in line] == [
+        "one sentence, same shape:  True",
+        "one sentence, same output: True",
+        "two sentences, same shape:  True",
+        "two sentences, same output: False",
+    ]
+
+
+def test_a_mended_bug_passes_the_test_of_the_notebook(code):
+    namespace = {}
+    (test,) = (cell for cell in code if cell.startswith("x = torch.randn"))
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(f"import torch\n{test}", namespace | {"several": chapter_06.several})
+    assert printed.getvalue().count("True") == 4
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_wrong_rule_sends_the_number_to_the_right_place_by_chance(seed):
+    exercise = BANK["06-predict"]
+    answer = exercise.as_answer(exercise.reference, seed)
+    for wrong in exercise.wrong:
+        assert (
+            exercise.as_answer(wrong.answer, seed)[wrong.fails] != (answer[wrong.fails])
+        )
+    sizes = list(exercise.inputs(seed).values())
+    assert len(set(sizes)) == len(sizes)
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_the_code_as_given_is_right_for_one_sentence_and_for_one_head(seed):
+    exercise = BANK["06-bug"]
+    alone, together = exercise.properties[1:]
+    for inputs in (
+        exercise.inputs(seed, alone),
+        exercise.inputs(seed, together) | {"h": 1},
+    ):
+        found = exercise.given(*inputs.values())
+        torch.testing.assert_close(found, exercise.reference(*inputs.values()))
+    inputs = exercise.inputs(seed, together)
+    assert len(inputs["x"]) > 1
+    found = exercise.given(*inputs.values())
+    assert (found - exercise.reference(*inputs.values())).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_view_that_guesses_would_recut_the_tokens_of_the_last_property(seed):
+    (prop,) = (p for p in BANK["06-split"].properties if p.name == "refuses")
+    x, h = BANK["06-split"].inputs(seed, prop).values()
+    assert x.shape[-1] % h
+    recut = x.view(len(x), -1, h, x.shape[-1] // h)
+    assert recut.shape[1] == x.shape[1] + 1
+    assert prop.observe(lambda x, h: recut, {"x": x, "h": h}) == (
+        f"a result of shape {tuple(recut.shape)}"
+    )
+
+
+def test_a_result_without_a_shape_is_told_as_such():
+    (prop,) = (p for p in BANK["06-split"].properties if p.name == "refuses")
+    inputs = BANK["06-split"].inputs(None, prop)
+    assert prop.observe(lambda x, h: None, inputs) == "a result of shape ()"

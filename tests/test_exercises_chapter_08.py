@@ -1,0 +1,63 @@
+"""Chapter 08's own: a bug that a test hides, and draws that give nothing away."""
+
+import io
+from contextlib import redirect_stdout
+
+import jupytext
+import pytest
+import torch
+
+from mha_teach.exercises import chapter_08, evaluate
+from tools import solutions
+
+BANK = {exercise.id: exercise for exercise in chapter_08.EXERCISES}
+
+
+def test_as_given_the_identity_hides_the_bug():
+    notebook = jupytext.read(solutions.FOLDER / "08_heads_add_up.py")
+    namespace, printed = {}, io.StringIO()
+    with redirect_stdout(printed):
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                exec(cell.source, namespace)
+    assert [line for line in printed.getvalue().splitlines() if "same" in line] == [
+        "identity, same shape:  True",
+        "identity, same output: True",
+        "as trained, same shape:  True",
+        "as trained, same output: False",
+    ]
+
+
+def test_no_answer_to_the_predictions_is_right_by_chance():
+    """Else a misconception could pass, such as a bias counted for each head."""
+    for seed in range(20):
+        answer = BANK["08-predict"].as_answer(chapter_08.sums, seed)
+        outputs = [answer[name] for name in ("output", "without", "off", "shares")]
+        assert len({*outputs, 0}) == 5
+        assert answer["shares"] % 1 == 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_changes_when_heads_change_places_is_no_accident(seed):
+    """Every map and every token differs by far more than the tolerance."""
+    n, _, h, _, _ = BANK["08-permute"].inputs(seed).values()
+    answer = BANK["08-permute"].as_answer(chapter_08.swaps, seed)
+    assert list(answer.values())[:3] == [0, 2, n]
+    assert h > 2
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_a_symmetric_matrix_hides_the_bug(seed):
+    inputs = BANK["08-bug"].inputs(seed)
+    inputs["out_weight"] = inputs["out_weight"] + inputs["out_weight"].T
+    given = BANK["08-bug"].given(*inputs.values())
+    torch.testing.assert_close(given, chapter_08.terms(*inputs.values()))
+
+
+def test_a_gate_that_overwrites_its_input_is_told():
+    def gate(head_outputs, w_o, gate):
+        head_outputs *= gate[..., None, None]
+        return head_outputs.transpose(-3, -2).flatten(-2) @ w_o
+
+    report = evaluate(BANK["08-gate"], gate)
+    assert [o.name for o in report.outcomes if not o.holds] == ["inputs"]
