@@ -211,6 +211,19 @@ def test_a_prediction_comes_before_the_output(reader, sample):
     assert page.locator(output).inner_text().strip() == "1"
 
 
+def test_a_figure_is_seen_before_its_code(reader, sample):
+    page = reader.open(sample + "chapters/notebook/")
+    output, code = "#sample-27 .outputs", "#sample-27 .code"
+    assert not is_in_sight(page, output)
+    page.locator("#sample-27 summary").first.press("Enter")
+    assert is_in_sight(page, output)
+    assert not is_in_sight(page, code)
+    page.locator("#sample-27").get_by_text("Show the code of the figure").press("Enter")
+    assert is_in_sight(page, code)
+    assert is_in_sight(page, "#sample-29 .outputs")
+    assert not is_in_sight(page, "#sample-29 .code")
+
+
 def test_an_explorer_comes_alive(reader, sample):
     page = reader.open(sample + "chapters/notebook/")
     page.get_by_role("button", name="n = 3").click()

@@ -21,6 +21,7 @@ from nbformat import NotebookNode
 ROOT = Path(__file__).resolve().parents[1]
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 MAX_BYTES = 500_000
+FOLDED = {"guard", "figure", "solution"}  # tags of cells whose code is folded
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 ABSOLUTE_PATH = re.compile(
     r"(?:(?<![\w.:/])/(?:home|root|tmp|Users|mnt|opt)/|\bfile:///"
@@ -40,14 +41,14 @@ def sources(root: Path = ROOT, prefix: str = "") -> list[Path]:
 
 
 def unexecuted(source: Path) -> NotebookNode:
-    """Read a source as a notebook: stable cell ids, a named kernel, guards folded."""
+    """Read a source as a notebook: stable cell ids, a named kernel, code folded."""
     notebook = jupytext.read(source)
     notebook.metadata["kernelspec"] = KERNEL
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     prefix = cell_id_prefix(source)
     for index, cell in enumerate(notebook.cells):
         cell["id"] = f"{prefix}-{index:02}"
-        if "guard" in cell.metadata.get("tags", []):
+        if FOLDED & set(cell.metadata.get("tags", [])):
             cell.metadata["jupyter"] = {"source_hidden": True}
     return notebook
 

@@ -12,10 +12,22 @@ export function folded(label, visibility, content) {
 
 /** A cell of a notebook; in a page, the part between two `+++` lines. */
 export function cell(node, page) {
-  const content = [h("div.cell", { id: node.html_id }, page.children(node))];
-  if (node.data?.tags?.includes("guard"))
-    return folded("Show the check", "hide", content);
+  const shown = isTagged(node, "figure") ? pictureFirst(node) : node;
+  const content = [h("div.cell", { id: node.html_id }, page.children(shown))];
+  if (isTagged(node, "guard")) return folded("Show the check", "hide", content);
+  if (isTagged(node, "solution"))
+    return folded("Show one way to write it", "hide", content);
   return folded("Show the cell", node.visibility, content);
+}
+
+const isTagged = (node, tag) => node.data?.tags?.includes(tag);
+
+/** The code of a figure says in words what is to be seen: it is folded below it. */
+function pictureFirst({ children: [code, outputs], ...node }) {
+  const label = "Show the code of the figure";
+  const below = { ...code, visibility: "hide", label };
+  const children = [{ ...outputs, children: [...outputs.children, below] }];
+  return { ...node, children };
 }
 
 export function outputs(node, page) {
@@ -29,18 +41,25 @@ export function outputs(node, page) {
 const moves = ({ value, children = [] }) =>
   value?.includes('<script type="module"') || children.some(moves);
 
-/** Fold the first output after a "Predict" box, so that the reader decides first. */
+/**
+ * Fold the first output after a "Predict" box, so that the reader decides first, and
+ * the figures that follow it before the text goes on.
+ */
 export function foldAnswers(cells) {
   let waiting = false;
+  let answered = false;
   return cells.map((each) => {
     for (const node of each.children) {
       if (node.type === "heading") waiting = false;
       if (boldOpening(node) === "Predict") waiting = true;
     }
     const answer = each.children.find(({ type }) => type === "outputs");
+    answered &&= answer !== undefined;
     const isShown = answer?.children.length && answer.visibility !== "remove";
-    if (!waiting || !isShown) return each;
+    const folds = waiting || (answered && isTagged(each, "figure"));
+    if (!folds || !isShown) return each;
     waiting = false;
+    answered = true;
     const hidden = { ...answer, visibility: "hide", isAnswer: true };
     const children = each.children.map((node) => (node === answer ? hidden : node));
     return { ...each, children };

@@ -5,6 +5,7 @@ import { raw } from "./text.mjs";
 
 const WIDGET = "application/vnd.jupyter.widget-view+json";
 const IMAGES = ["image/svg+xml", "image/png", "image/jpeg"];
+const DRAWING = /<figure><img src="data:image\/svg\+xml;base64,([^"]+)"/;
 
 export function output(node, page) {
   const result = node.jupyter_data;
@@ -18,8 +19,10 @@ function display(data, page) {
   const content = (mime) =>
     data[mime].content ?? page.site.blob(data[mime].path).toString();
   const plain = data["text/plain"] ? content("text/plain") : "";
-  if (data["text/html"])
-    return h("div.html-output", {}, raw(content("text/html"), plain));
+  if (data["text/html"]) {
+    const html = content("text/html");
+    return [h("div.html-output", {}, raw(html, plain)), ...toSave(html, plain, page)];
+  }
   const image = IMAGES.find((mime) => data[mime]);
   if (image) return picture(image, data[image], plain, page);
   if (data[WIDGET])
@@ -29,6 +32,18 @@ function display(data, page) {
     `an output has no form that a page can show: ${Object.keys(data).join(", ")}`,
   );
   return [];
+}
+
+/** A figure lies beside its page too, as a file to take along: onto a slide, say. */
+function toSave(html, plain, page) {
+  const [, data] = html.match(DRAWING) ?? [];
+  if (!data) return [];
+  page.figures += 1;
+  const name = `figure-${page.figures}.svg`;
+  const { href, download } = page.site.beside(name, Buffer.from(data, "base64"));
+  const [sentence] = plain.split(/(?<=[.?!])\s/);
+  const ariaLabel = `Save SVG of figure ${page.figures}: ${sentence}`;
+  return [h("a.save", { href, download, ariaLabel }, "Save SVG")];
 }
 
 function picture(mime, { content, path }, plain, page) {

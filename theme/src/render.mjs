@@ -14,8 +14,9 @@ import { inItsLanguage, raw, text } from "./text.mjs";
  * Render one page.
  *
  * `site` answers `page(url)`, `file(node)` and `asset(url)` with an address,
- * `blob(url)` with bytes, `explanation(id)` with what a term or a labelled paragraph
- * says, if anything, and `reference(id)` with the text of a bibliography entry. `terms`
+ * `blob(url)` with bytes, `beside(name, bytes)` with a link to the file that it puts next
+ * to the page, `explanation(id)` with what a term or a labelled paragraph says, if
+ * anything, and `reference(id)` with the text of a bibliography entry. `terms`
  * are those whose first use is to be marked.
  */
 export function renderPage({ mdast, references = {} }, site) {
@@ -26,6 +27,7 @@ export function renderPage({ mdast, references = {} }, site) {
     problems: [],
     abbreviations: new Set(),
     tabSets: 0,
+    figures: 0,
     problem: (message) => page.problems.push(message),
     children: ({ children = [] }) => children.flatMap((child) => render(child, page)),
   };
@@ -125,10 +127,10 @@ function details(node, page) {
   return h("details", { id, open, className }, page.children(node));
 }
 
-function code({ value, lang, showLineNumbers, emphasizeLines, visibility }) {
-  const options = { lang, numbered: showLineNumbers, emphasized: emphasizeLines };
-  const content = h("div.code", listing(value, options));
-  return boxes.folded("Show the code", visibility, [content]);
+function code({ value, label = "Show the code", visibility, ...node }) {
+  const { lang, showLineNumbers: numbered, emphasizeLines: emphasized } = node;
+  const content = h("div.code", listing(value, { lang, numbered, emphasized }));
+  return boxes.folded(label, visibility, [content]);
 }
 
 /** The heading is its own link, so that its address can be copied. */

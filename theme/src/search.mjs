@@ -33,7 +33,7 @@ export function searchRecords(title, path, body) {
 
   function walk(node) {
     const current = records.at(-1);
-    if (node.properties?.ariaHidden) return;
+    if (node.properties?.ariaHidden || node.properties?.download) return;
     if (isSolution(node)) return walk(node.children.find(isSummary));
     if (HEADING.test(node.tagName)) start(textOf(node), node.properties.id);
     else if (CODE.has(node.tagName)) current.code += ` ${textOf(node)}`;

@@ -64,10 +64,17 @@ function siteOf({ blobs, project }, book, page, files, sourceFiles) {
     sourceFiles.set(path, content.toString());
     return `${root}source/${path}.html${hash}`;
   };
+  const beside = (name, content) => {
+    const folder = book.path(page.slug);
+    const download = `${folder.split("/").at(-2) ?? page.slug}-${name}`;
+    files.set(folder + download, content);
+    return { href: download, download };
+  };
   return {
     root,
     put,
     file,
+    beside,
     page: (url) => book.href(root, url.slice(1) || project.index),
     asset: (url) => (url.startsWith("/") ? put(`assets${url}`, blobs.get(url)) : url),
     blob: (url) => blobs.get(url),

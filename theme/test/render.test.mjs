@@ -18,6 +18,10 @@ const site = {
   file: ({ urlSource }) => `FILE:${urlSource}`,
   asset: (url) => `ASSET${url}`,
   blob: (url) => Buffer.from(`contents of ${url}`),
+  beside: (name, bytes) => ({
+    href: `${name}?${bytes.length}`,
+    download: `NEAR-${name}`,
+  }),
   explanation: (id) => (id.startsWith("term-") ? `what ${id} means` : undefined),
   reference: (id) => `where ${id} is`,
   terms: [],
@@ -259,10 +263,32 @@ test("an explorer after a Predict box is not folded: to move it is the answer", 
   lacks(answered(explorer), /<details/);
 });
 
+test("a figure comes before its code, which is folded", () => {
+  has(
+    cellOf("sample-29"),
+    /id="sample-29"><div class="outputs"><div class="html-output"><figure>.*<details class="fold"><summary>Show the code of the figure<\/summary><div class="code"><pre>.*Three bars/,
+  );
+});
+
+test("a figure after a Predict box is folded with its code, also after words", () => {
+  const bothInOne =
+    /^id="sample-\d+"><details class="fold"><summary>Show the output<\/summary><div class="outputs">.*<\/figure><\/div><details class="fold"><summary>Show the code of the figure<\/summary>.*<\/details><\/div><\/details><\/div>/;
+  has(cellOf("sample-24"), bothInOne);
+  has(cellOf("sample-27"), bothInOne);
+});
+
 test("a guard is folded whole", () => {
   has(
     cells,
     /<details class="fold"><summary>Show the check<\/summary><div class="cell" id="sample-5">/,
+  );
+});
+
+test("what a reader is to write first is folded whole", () => {
+  const tree = JSON.stringify(sample("chapters.notebook")).replace("guard", "solution");
+  has(
+    serialise(renderPage(JSON.parse(tree), inChapter).body),
+    /<details class="fold"><summary>Show one way to write it<\/summary><div class="cell" id="sample-5">/,
   );
 });
 
@@ -305,6 +331,34 @@ test("an output takes the richest form that needs no kernel", () => {
   );
   has(cellOf("sample-15"), /<div class="html-output"><p>A live figure\.<\/p><\/div>/);
   lacks(cells, /model_id|IntSlider/);
+});
+
+test("a figure can be saved; an explorer saves itself, and a bitmap is no drawing", () => {
+  has(
+    cellOf("sample-30"),
+    /<\/figure><\/div><a class="save" href="figure-1\.svg\?62" download="NEAR-figure-1\.svg" aria-label="Save SVG of figure 1: A plain drawing\.">Save SVG<\/a>/,
+  );
+  assert.equal(cells.match(/class="save"/g).length, 1);
+});
+
+test("the figures of a page are numbered in order", () => {
+  const src = `data:image/svg+xml;base64,${btoa("<svg/>")}`;
+  const figure = (words) => ({
+    type: "output",
+    jupyter_data: {
+      output_type: "display_data",
+      data: {
+        "text/html": { content: `<figure><img src="${src}" alt="${words}"></figure>` },
+        "text/plain": { content: words },
+      },
+    },
+  });
+  const { html } = render(figure("At w = 0.5: half. More."), figure("No end"));
+  has(
+    html,
+    /download="NEAR-figure-1\.svg" aria-label="Save SVG of figure 1: At w = 0\.5: half\."/,
+  );
+  has(html, /download="NEAR-figure-2\.svg" aria-label="Save SVG of figure 2: No end"/);
 });
 
 test("a stream keeps its colours and is escaped", () => {
@@ -429,6 +483,12 @@ test("search records: of a solution only what is written on its fold", () => {
   has(found, /A worked solution/);
   has(found, /Solution to Exercise/);
   lacks(found, /Nobody may find|spoiled|\(batch, head, query, key\)/);
+});
+
+test("search records: what a figure shows, not the link that saves it", () => {
+  const found = JSON.stringify(searchRecords("A notebook", "", notebook.body));
+  has(found, /A plain drawing\. It is 9 pixels wide\./);
+  lacks(found, /Save SVG/);
 });
 
 test("search records of a source file: its opening, and each thing it defines", () => {
