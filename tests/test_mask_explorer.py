@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
-import traitlets
 from torch import nn
 from torch.nn import functional as F
 
@@ -309,6 +308,7 @@ def test_what_is_said_of_nan():
         list(torch.tensor(causal(5))),
         masks.causal(5),
         masks.causal(5).tensor(),
+        masks.causal(5).tensor().to_sparse(),
     ],
 )
 def test_masks_of_any_library(mask):
@@ -319,6 +319,7 @@ def test_masks_of_any_library(mask):
 
 BOOL = "mask must be bool (True = may attend), got "
 FOUR = torch.ones(1, 1, 6, 6, dtype=torch.bool)
+ROWS = "mask must be n rows of n bools (True = may attend), got "
 WRONG_MASKS = [
     (
         causal(5).astype(int),
@@ -351,9 +352,14 @@ WRONG_MASKS = [
         TypeError,
         f"{BOOL}float64; an additive mask becomes bool by mask",
     ),
-    ("causal", TypeError, "got <U6; pass n rows of n bools"),
-    (None, TypeError, "got object; pass n rows of n bools"),
-    ([[True], [True, False]], ValueError, "mask has rows of different lengths; pass n"),
+    ("causal", TypeError, f"{ROWS}'causal'; pass lists of one length, an array, or a"),
+    (None, TypeError, f"{ROWS}None; pass lists of one length, an array, or a tensor t"),
+    ([[True], [True, False]], TypeError, f"{ROWS}[[True], [True, False]]; pass lists"),
+    (
+        torch.ones(5, 5, dtype=torch.bool, device="meta"),
+        TypeError,
+        "tensor(..., d...pe=torch.bool); pass lists of one length, an array, or a te",
+    ),
     (
         FOUR,
         ValueError,
@@ -370,9 +376,15 @@ WRONG_MASKS = [
         ValueError,
         "mask has shape (3, 6), expected (n, n), a row for each",
     ),
-    (FOUR[0, 0, :1], ValueError, "one row for all becomes square by mask.expand(n, n)"),
+    (FOUR[0, 0, :3], ValueError, "for each that is looked at; pass n rows of n bools"),
+    (
+        FOUR[0, 0, :1],
+        ValueError,
+        "a row for all becomes square by [mask.ravel()] * 6",
+    ),
     (True, ValueError, "mask has shape (), expected (n, n)"),
     ([], ValueError, "mask has shape (0,), expected (n, n)"),
+    ([], ValueError, "for each that is looked at; pass n rows of n bools"),
     (
         [[True]],
         ValueError,
@@ -506,12 +518,9 @@ def test_live_takes_a_message_from_the_page():
             ValueError,
             "choose from everyone, causal, padding, causal ",
         ),
-        (
-            "preset",
-            3,
-            traitlets.TraitError,
-            "'preset' trait of a LiveMask instance expec",
-        ),
+        ("preset", 3, ValueError, "preset=3 does not exist here; choose from everyo"),
+        ("preset", [1], ValueError, "preset=[1] does not exist here; choose from ev"),
+        ("mask", None, TypeError, f"{ROWS}None; pass lists of one length, an array,"),
         (
             "mask",
             causal(5),
@@ -529,8 +538,8 @@ def test_live_takes_a_message_from_the_page():
         ),
     ],
 )
-def test_live_refuses_what_the_explorer_refuses(name, value, kind, message):
-    widget = Mask(causal(6)).live()
+def test_live_refuses_what_the_explorer_refuses(users, name, value, kind, message):
+    widget = users.Mask(causal(6)).live()
     before = getattr(widget, name)
     with pytest.raises(kind, match=re.escape(message)):
         setattr(widget, name, value)

@@ -16,7 +16,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
-import traitlets
 
 import widget_data
 import widget_golden
@@ -525,7 +524,7 @@ def test_every_token_is_special():
             (1, 3, 2, 7, 7),
             r"an axis too many .* choose one sentence .* weights\[:, 0\]",
         ),
-        ((0, 7), r"shape \(0, 7\): there are no queries to show"),
+        ((0, 7), r"shape \(0, 7\); pass queries to show, not 0"),
         (
             (65, 7),
             r"weights has 65 queries, more than 64; pass weights\[\.\.\., :64, :\]",
@@ -583,7 +582,7 @@ def test_labels_are_words(users, name, labels, message):
 
 
 def test_no_labels_at_all(users):
-    message = r"tokens must be a list of str, got None; pass 2 labels"
+    message = r"tokens must be a list of str, got None; pass words in their order"
     with pytest.raises(TypeError, match=message):
         users.AttentionMap(np.eye(2), None)
 
@@ -598,7 +597,7 @@ def test_a_character_that_no_picture_may_hold_gives_way(name):
     assert explorer.data()["map"]["title"] == "why\ufffd"
 
 
-@pytest.mark.parametrize("value", [-3.25, 1.5, float("nan"), float("inf")])
+@pytest.mark.parametrize("value", [-3.25, 1.5, float("inf")])
 def test_scores_are_not_weights(value):
     weights = widget_data.weights(7, 7)
     weights[2, 3] = value
@@ -713,11 +712,6 @@ def test_live_keeps_its_data(make, name, way_out):
         setattr(widget, name, {})
     assert getattr(widget, name) == before
     widget.set_state({name: json.loads(json.dumps(before))})
-
-
-def test_live_refuses_another_type():
-    with pytest.raises(traitlets.TraitError, match="num_heads"):
-        heads().live().num_heads = "two"
 
 
 # ---- the house

@@ -324,6 +324,21 @@ def test_the_focus_is_visible(show, explorer):
         assert cell.evaluate("node => getComputedStyle(node).outlineWidth") == "3px"
 
 
+def test_a_page_of_slides_does_not_turn_while_an_explorer_moves(show, explorer):
+    page = show(explorer)
+    page.evaluate(
+        "() => { window.heard = []; document.addEventListener("
+        "'keydown', (event) => window.heard.push(event.key)) }"
+    )
+    for key in ("ArrowRight", "ArrowLeft", "a"):
+        moved_by_keys(page).press(key)
+    controls = page.locator("select, [type=range], [type=number]")
+    if controls.count():
+        controls.last.press("ArrowDown")
+    is_input = moved_by_keys(page).evaluate("node => node.matches('input')")
+    assert page.evaluate("window.heard") == ([] if is_input else ["a"])
+
+
 def test_screen_readers_hear_the_finding_but_not_every_step(show, explorer):
     page = show(explorer)
     heard = page.locator(".heard")

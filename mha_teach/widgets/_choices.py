@@ -1,5 +1,6 @@
 """Choices as JSON holds them: numbers of any library become ints and floats."""
 
+import math
 import operator
 
 import numpy as np
@@ -21,22 +22,27 @@ def whole(name: str, value: object) -> int:
     raise TypeError(f"{name} must be an int, got {value!r}; pass a whole number")
 
 
-def tenths(name: str, value: object) -> float:
-    """Return a number as a float, 0.1 + 0.2 as 0.3.
+def real(name: str, value: object) -> float:
+    """Return a number as a float.
 
     Raises
     ------
     TypeError
-        If ``value`` is no finite number. ``True`` and ``"1"`` are none.
+        If ``value`` is no number. ``True`` and ``"1"`` are none.
     """
     try:
         if hasattr(value, "__float__") and not isinstance(value, bool | np.bool_):
-            x = float(value)
-            near = round(10 * x) / 10
-            return near if abs(x - near) < 1e-6 else x
+            return float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         pass
     raise TypeError(f"{name} must be a number, got {value!r}; pass a float")
+
+
+def tenths(name: str, value: object) -> float:
+    """Return a number as a float, as ``real`` does, but 0.1 + 0.2 as 0.3."""
+    x = real(name, value)
+    near = round(10 * x) / 10 if math.isfinite(x) else x
+    return near if abs(x - near) < 1e-6 else x
 
 
 def flag(name: str, value: object) -> bool:

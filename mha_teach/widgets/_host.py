@@ -10,6 +10,7 @@ import hashlib
 import html
 import json
 import re
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
@@ -165,17 +166,16 @@ class Explorer(ABC):
         """
 
     def check(self) -> None:
-        """Make each choice an int or a bool, and raise at one that is not allowed."""
+        """Make each choice what JSON holds, and raise at one that is not allowed."""
+        given = {name: getattr(self, name) for name in self.choices}
         for name, plain in self.choices.items():
-            setattr(self, name, plain(name, getattr(self, name)))
-        for name in self.choices:
-            self.check_choice(name, getattr(self, name))
+            setattr(self, name, plain(name, given[name]))
+        for name, value in given.items():
+            self.check_choice(name, value)
 
     def check_choice(self, name: str, value: object) -> None:
         """Raise ``TypeError`` or ``ValueError`` if a choice cannot be ``value``."""
-        value = self.choices[name](name, value)
-        allowed = self.allowed()[name]
-        if value not in allowed:
+        if self.choices[name](name, value) not in (allowed := self.allowed()[name]):
             known = ", ".join(map(str, allowed))
             if isinstance(allowed, range):
                 known = f"0 to {len(allowed) - 1}"
@@ -187,9 +187,16 @@ class Explorer(ABC):
             )
 
     def at(self, **choices) -> "Explorer":
-        """Return the same explorer with other choices."""
+        """Return the same explorer with other choices, or raise as the first did."""
+        for name, value in choices.items():
+            if name not in self.choices:
+                raise TypeError(
+                    f"{name}={reprlib.repr(value)} is no choice of "
+                    f"{type(self).__name__}; choose from {', '.join(self.choices)}"
+                )
         other = copy(self)
         vars(other).update(choices)
+        other.check()
         return other
 
     @abstractmethod
@@ -201,6 +208,7 @@ class Explorer(ABC):
         return self.data() | {name: getattr(self, name) for name in self.choices}
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        self.check()
         return {"text/plain": self.sentence(), "text/html": self._html()}
 
     def _html(self) -> str:

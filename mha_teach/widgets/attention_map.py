@@ -9,7 +9,7 @@ import numpy as np
 
 from mha_teach.widgets._choices import flag, whole
 from mha_teach.widgets._host import Explorer, table
-from mha_teach.widgets._inputs import as_array, as_labels
+from mha_teach.widgets._inputs import as_array, as_code, as_labels
 from mha_teach.widgets._svg import (
     ACCENT,
     MUTE,
@@ -61,7 +61,7 @@ class AttentionMap(Explorer):
         If an axis is missing or too long, labels and weights differ in number, an entry
         is no weight, or a choice does not exist.
     TypeError
-        If a label is no str, or a choice no int or, ``hide_special``, no bool.
+        If weights are no numbers, a label is no str, or a choice of another type.
 
     Notes
     -----
@@ -99,8 +99,8 @@ class AttentionMap(Explorer):
         hide_special: bool | np.bool_ = False,
         special_tokens: Sequence[str] = SPECIAL_TOKENS,
     ):
-        array = as_array(weights)
-        _check_shape(array.shape)
+        array = as_array("weights", weights, "numbers from 0 to 1").astype(np.float64)
+        _check_shape(array.shape, as_code("weights", weights))
         _check_values(array)
         self.rank = array.ndim
         self.weights = np.rint(255 * array).astype(np.uint8)
@@ -116,7 +116,7 @@ class AttentionMap(Explorer):
         if key_tokens is not None:
             self.key_tokens = as_labels("key_tokens", key_tokens, keys, n_k)
         self.title = printable(title)
-        self.special_tokens = tuple(map(printable, special_tokens))
+        self.special_tokens = tuple(as_labels("special_tokens", special_tokens))
         self.layer, self.head = layer, head
         self.selected_query, self.hide_special = selected_query, hide_special
         self.check()
@@ -265,7 +265,7 @@ class AttentionMap(Explorer):
         return parts
 
 
-def _check_shape(shape: tuple[int, ...]) -> None:
+def _check_shape(shape: tuple[int, ...], code: str) -> None:
     if len(shape) < 2:
         raise ValueError(
             f"weights has shape {shape}: the query axis is missing; expected "
@@ -274,17 +274,17 @@ def _check_shape(shape: tuple[int, ...]) -> None:
     if len(shape) > 4:
         raise ValueError(
             f"weights has shape {shape}: an axis too many for (layer, head, n_q, n_k); "
-            "choose one sentence of the batch, such as weights[:, 0]"
+            f"choose one sentence of the batch, such as {code}[:, 0]"
         )
     axes = (
         ("layers", MAX_LAYERS, f"weights[:{MAX_LAYERS}]"),
-        ("heads", MAX_HEADS, f"weights[..., :{MAX_HEADS}, :, :]"),
-        ("queries", MAX_TOKENS, f"weights[..., :{MAX_TOKENS}, :]"),
-        ("keys", MAX_TOKENS, f"weights[..., :{MAX_TOKENS}]"),
+        ("heads", MAX_HEADS, f"{code}[..., :{MAX_HEADS}, :, :]"),
+        ("queries", MAX_TOKENS, f"{code}[..., :{MAX_TOKENS}, :]"),
+        ("keys", MAX_TOKENS, f"{code}[..., :{MAX_TOKENS}]"),
     )
     for size, (name, limit, way_out) in zip(shape[::-1], axes[::-1], strict=False):
         if size == 0:
-            raise ValueError(f"weights has shape {shape}: there are no {name} to show")
+            raise ValueError(f"weights has shape {shape}; pass {name} to show, not 0")
         if size > limit:
             raise ValueError(
                 f"weights has {size} {name}, more than {limit}; pass {way_out}"
@@ -299,9 +299,11 @@ def _check_shape(shape: tuple[int, ...]) -> None:
 def _check_values(array: np.ndarray) -> None:
     wrong = array[~((array >= 0) & (array <= 1.001))]
     if wrong.size:
+        way_out = "pass what comes after the softmax, not the scores"
+        if np.isnan(wrong[0]):
+            way_out = "put zeros where a query may look at nobody"
         raise ValueError(
-            f"weights must lie between 0 and 1, found {wrong[0]:.3g}; "
-            "pass what comes after the softmax, not the scores"
+            f"weights must lie between 0 and 1, found {wrong[0]:.4g}; {way_out}"
         )
 
 

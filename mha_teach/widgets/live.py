@@ -1,5 +1,7 @@
 """The explorers as widgets: the same module, with choices that Python can set."""
 
+from copy import copy
+
 import anywidget
 import traitlets
 
@@ -22,12 +24,18 @@ class LiveExplorer(anywidget.AnyWidget):
         super().__init__(**explorer.state())
 
     def _now(self) -> Explorer:
-        names = self._explorer.choices
-        return self._explorer.at(**{name: getattr(self, name) for name in names})
+        now = copy(self._explorer)  # not .at(): some choices may still have to follow
+        vars(now).update({name: getattr(self, name) for name in now.choices})
+        return now
 
     def _check(self, proposal):
         name = proposal.trait.name
-        self._now().check_choice(name, proposal.value)
+        try:
+            self._now().check_choice(name, proposal.value)
+        except (TypeError, ValueError) as error:
+            if self._cross_validation_lock:  # of many choices at once, none is kept
+                raise traitlets.TraitError(str(error)) from error
+            raise
         return self._explorer.choices[name](name, proposal.value)
 
     def _keep(self, proposal):
@@ -48,11 +56,11 @@ class LiveHeads(LiveExplorer):
     """:class:`Heads` as a widget."""
 
     _esm = module(Heads.parts)
-    grid = traitlets.Dict().tag(sync=True)
-    num_heads = traitlets.Int().tag(sync=True)
-    d_k = traitlets.Int().tag(sync=True)
-    selected_head = traitlets.Int().tag(sync=True)
-    selected_key = traitlets.Int().tag(sync=True)
+    grid = traitlets.TraitType().tag(sync=True)
+    num_heads = traitlets.TraitType().tag(sync=True)
+    d_k = traitlets.TraitType().tag(sync=True)
+    selected_head = traitlets.TraitType().tag(sync=True)
+    selected_key = traitlets.TraitType().tag(sync=True)
 
     _known = traitlets.validate(*Heads.choices)(LiveExplorer._check)
     _kept = traitlets.validate("grid")(LiveExplorer._keep)
@@ -66,11 +74,11 @@ class LiveAttentionMap(LiveExplorer):
     """:class:`AttentionMap` as a widget."""
 
     _esm = module(AttentionMap.parts)
-    map = traitlets.Dict().tag(sync=True)
-    layer = traitlets.Int().tag(sync=True)
-    head = traitlets.Int().tag(sync=True)
-    selected_query = traitlets.Int().tag(sync=True)
-    hide_special = traitlets.Bool().tag(sync=True)
+    map = traitlets.TraitType().tag(sync=True)
+    layer = traitlets.TraitType().tag(sync=True)
+    head = traitlets.TraitType().tag(sync=True)
+    selected_query = traitlets.TraitType().tag(sync=True)
+    hide_special = traitlets.TraitType().tag(sync=True)
 
     _known = traitlets.validate(*AttentionMap.choices)(LiveExplorer._check)
     _kept = traitlets.validate("map")(LiveExplorer._keep)
@@ -80,10 +88,10 @@ class LiveOneQuery(LiveExplorer):
     """:class:`OneQuery` as a widget."""
 
     _esm = module(OneQuery.parts)
-    plane = traitlets.Dict().tag(sync=True)
-    x = traitlets.Float().tag(sync=True)
-    y = traitlets.Float().tag(sync=True)
-    temperature = traitlets.Float().tag(sync=True)
+    plane = traitlets.TraitType().tag(sync=True)
+    x = traitlets.TraitType().tag(sync=True)
+    y = traitlets.TraitType().tag(sync=True)
+    temperature = traitlets.TraitType().tag(sync=True)
 
     _known = traitlets.validate(*OneQuery.choices)(LiveExplorer._check)
     _kept = traitlets.validate("plane")(LiveExplorer._keep)
@@ -93,10 +101,10 @@ class LiveMask(LiveExplorer):
     """:class:`Mask` as a widget; ``preset`` and ``mask`` follow each other."""
 
     _esm = module(Mask.parts)
-    attention = traitlets.Dict().tag(sync=True)
-    mask = traitlets.Any().tag(sync=True)
-    changed = traitlets.Int().tag(sync=True)
-    preset = traitlets.Unicode()  # the page finds it from the mask
+    attention = traitlets.TraitType().tag(sync=True)
+    mask = traitlets.TraitType().tag(sync=True)
+    changed = traitlets.TraitType().tag(sync=True)
+    preset = traitlets.TraitType("")  # the page finds it from the mask
 
     _known = traitlets.validate(*Mask.choices)(LiveExplorer._check)
     _kept = traitlets.validate("attention")(LiveExplorer._keep)

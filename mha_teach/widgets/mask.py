@@ -175,7 +175,7 @@ class Mask(Explorer):
             If so many tokens have no such preset.
         """
         known = {preset.name: preset.mask for preset in presets(len(self.tokens))}
-        if name not in known:
+        if name not in list(known):
             raise ValueError(
                 f"preset={name!r} does not exist here; choose from {', '.join(known)}"
             )

@@ -1,6 +1,5 @@
 """OneQuery answers: how does one row of weights arise."""
 
-import reprlib
 from collections.abc import Sequence
 from typing import NamedTuple, SupportsFloat
 
@@ -32,8 +31,8 @@ HARD, FLAT = 0.99, 0.05
 HEADER = ("name", "key", "value", "score", "weight", "distance")
 LEGEND = (
     "Arrow: key. Disc: value; its area is the weight. Ring: query. Diamond: output.",
-    "Dashed circle: no key lies inside. Dashed line: equal scores; no key lies further "
-    "along the query.",
+    "Dashed circle: through the nearest key. Dashed line: through the key that reaches "
+    "furthest along the query.",
 )
 SMALL = {"size": 11, "fill": MUTE}
 
@@ -111,9 +110,9 @@ class OneQuery(Explorer):
         self.keys = _points("keys", keys)
         n_k = len(self.keys)
         if not MIN_KEYS <= n_k <= MAX_KEYS:
+            cut = f", such as keys[:{MAX_KEYS}]" if n_k > MAX_KEYS else ""
             raise ValueError(
-                f"keys has {n_k} rows; pass {MIN_KEYS} to {MAX_KEYS}, "
-                f"such as keys[:{MAX_KEYS}]"
+                f"keys has {n_k} rows; pass {MIN_KEYS} to {MAX_KEYS} keys{cut}"
             )
         self.values = self.keys if values is None else _points("values", values)
         if len(self.values) != n_k:
@@ -282,13 +281,8 @@ class OneQuery(Explorer):
 
 
 def _points(name: str, points) -> np.ndarray:
-    try:
-        array = as_array(points)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"{name} must be numbers of shape (n_k, 2), got {reprlib.repr(points)}; "
-            "pass a list of pairs, an array or a tensor"
-        ) from error
+    expected = f"numbers from -{REACH} to {REACH} of shape (n_k, 2)"
+    array = as_array(name, points, expected).astype(np.float64)
     if array.ndim != 2 or array.shape[1] != 2:
         raise ValueError(
             f"{name} has shape {array.shape}; pass points of a plane, shape (n_k, 2)"

@@ -2,14 +2,19 @@
 
 from collections.abc import Callable
 
-import ipywidgets
+import anywidget
+import traitlets
+
+from mha_teach.widgets._choices import real
+from mha_teach.widgets._host import module
+from mha_teach.widgets._svg import printable
 
 
-class Slider(ipywidgets.VBox):
+class Slider(anywidget.AnyWidget):
     """A slider, and below it a picture of its value.
 
     The display carries the picture too, so that a notebook without its kernel, and the
-    site, show the picture of the moment.
+    site, show the picture of the moment and say what it takes to move it.
 
     Parameters
     ----------
@@ -19,7 +24,23 @@ class Slider(ipywidgets.VBox):
         What the number is called, and the value to begin with.
     low, high, step
         The values to choose from.
+
+    Raises
+    ------
+    ValueError
+        If a value is not between ``low`` and ``high``, or ``step`` leads nowhere.
+    TypeError
+        If a value is no number, or ``draw`` no function that returns HTML.
     """
+
+    _esm = module(("slider.mjs",))
+    value = traitlets.TraitType().tag(sync=True)
+    picture = traitlets.Unicode().tag(sync=True)
+    name = traitlets.Unicode().tag(sync=True)
+    low = traitlets.Float().tag(sync=True)
+    high = traitlets.Float().tag(sync=True)
+    step = traitlets.Float().tag(sync=True)
+    decimals = traitlets.Int().tag(sync=True)
 
     def __init__(
         self,
@@ -31,26 +52,41 @@ class Slider(ipywidgets.VBox):
         high: int | float,
         step: int | float,
     ):
-        self._draw, self._decimals = draw, len(f"{step:g}".partition(".")[2])
-        self.slider = ipywidgets.FloatSlider(
-            value=start,
-            min=low,
-            max=high,
-            step=step,
-            description=name,
-            readout_format=f".{self._decimals}f",
-            continuous_update=False,
-        )
-        self.picture = ipywidgets.HTML()
-        self.slider.observe(self._redraw, "value")
+        if not callable(draw):
+            raise TypeError(f"draw={draw!r} is no function; pass one that returns HTML")
+        self._draw = draw
+        numbers = {"start": start, "low": low, "high": high, "step": step}
+        start, low, high, step = (real(*each) for each in numbers.items())
+        if not 0 < step <= high - low < float("inf"):
+            raise ValueError(
+                f"step={step:g} does not lead from low={low:g} to high={high:g}; "
+                "pass low < high and a step of at most high - low"
+            )
+        decimals = len(f"{step:.9f}".rstrip("0").partition(".")[2])
+        fixed = {"name": printable(name), "low": low, "high": high, "step": step}
+        super().__init__(value=start, decimals=decimals, **fixed)
+        self.observe(self._redraw, "value")
         self._redraw()
-        super().__init__([self.slider, self.picture])
 
-    def _redraw(self, change=None) -> None:
-        # A slider adds up its steps: 0 may come as 3e-17.
-        self.picture.value = self._draw(round(self.slider.value, self._decimals))
+    @traitlets.validate("value")
+    def _within(self, proposal):
+        value = real(self.name, proposal.value)
+        if not self.low <= value <= self.high:
+            raise ValueError(
+                f"{self.name}={value:g} is not on the slider; choose from "
+                f"{self.low:g} to {self.high:g}"
+            )
+        return round(value, self.decimals)
 
-    def _repr_mimebundle_(self, **kwargs) -> dict:
-        words = f"{self.slider.description} = {self.slider.value:.{self._decimals}f}"
-        still = {"text/html": self.picture.value, "text/plain": words}
-        return super()._repr_mimebundle_(**kwargs) | still
+    def _redraw(self, change=None):
+        picture = self._draw(self.value)
+        if not isinstance(picture, str):
+            raise TypeError(f"draw gave {picture!r}; return plots.as_html(figure, alt)")
+        self.picture = picture
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle, metadata = super()._repr_mimebundle_(**kwargs)
+        words = f"{self.name} = {self.value:.{self.decimals}f}"
+        how = f"<p>Here {words}. To move it, run the notebook.</p>"
+        still = {"text/html": self.picture + how, "text/plain": words}
+        return bundle | still, metadata

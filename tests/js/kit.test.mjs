@@ -4,6 +4,7 @@ import {
   escape,
   halves,
   inkOn,
+  listed,
   number,
   numeral,
   percent,
@@ -81,4 +82,10 @@ test("reshape nests, wrap breaks at words, escape leaves no markup", () => {
   assert.deepEqual(reshape([1, 2, 3, 4], 1, 2), [[[1, 2]], [[3, 4]]]);
   assert.deepEqual(wrap("one two three", 7), ["one two", "three"]);
   assert.equal(escape(`<b> & "x's"`), "&lt;b&gt; &amp; &quot;x&#x27;s&quot;");
+});
+
+test("the last of several stands behind the word for and", () => {
+  const and = (most, last) => `${most} and ${last}`;
+  const lists = [["a"], ["a", "b"], ["a", "b", "c"]].map((all) => listed(all, and));
+  assert.deepEqual(lists, ["a", "a and b", "a, b and c"]);
 });

@@ -28,6 +28,12 @@ export function percent(x) {
   return `${x < 1 ? Math.min(99, Math.floor(100 * x + 0.5)) : 100} %`;
 }
 
+/** "a", "a and b", "a, b and c": `and` puts the last one to the others. */
+export function listed(items, and) {
+  const last = items.at(-1);
+  return items.length > 1 ? and(items.slice(0, -1).join(", "), last) : last;
+}
+
 /** Cuts a text to 12 letters. */
 export function short(text) {
   const letters = Array.from(text);

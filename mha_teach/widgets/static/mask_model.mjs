@@ -1,6 +1,6 @@
 // Mask, the part that needs no page: words, numbers, code, the picture to save.
 
-import { number, rect, short, words } from "./kit.mjs";
+import { listed, number, rect, short, words } from "./kit.mjs";
 import { attend, maskedSoftmax, average } from "./formulas.mjs";
 
 const READER = "fine for a model that reads, a leak for one that writes";
@@ -23,8 +23,9 @@ export const TEXT = {
   nobody: (names) =>
     names.length === 1
       ? `T${names[0].slice(1)} may look at nobody: its output is zero.`
-      : `T${listed(names).slice(1)} may look at nobody: their outputs are zero.`,
+      : `T${listed(names, TEXT.and).slice(1)} may look at nobody: their outputs are zero.`,
   token: (i, label) => `token ${i}${label === `t${i}` ? "" : ` (“${label}”)`}`,
+  and: (most, last) => `${most} and ${last}`,
   andAfter: " and all after it",
   grid: "Who may look at whom",
   corner: "query\u00a0↓ key\u00a0→",
@@ -73,11 +74,6 @@ export const TEXT = {
 
 const MOVED = 1e-9;
 const range = (n) => Array.from({ length: n }, (_, i) => i);
-
-function listed(items) {
-  const most = items.slice(0, -1).join(", ");
-  return most ? `${most} and ${items.at(-1)}` : items[0];
-}
 
 // ---- numbers
 

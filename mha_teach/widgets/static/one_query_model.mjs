@@ -1,7 +1,7 @@
 // OneQuery, the part that needs no page: words, numbers, the picture to save.
 
 import { attend } from "./formulas.mjs";
-import { number } from "./kit.mjs";
+import { listed, number } from "./kit.mjs";
 
 export const TEXT = {
   intro:
@@ -48,16 +48,16 @@ export const TEXT = {
   and: (most, last) => `${most} and ${last}`,
   legend: [
     "Arrow: key. Disc: value; its area is the weight. Ring: query. Diamond: output.",
-    "Dashed circle: no key lies inside. Dashed line: equal scores; no key lies further " +
-      "along the query.",
+    "Dashed circle: through the nearest key. Dashed line: through the key that reaches " +
+      "furthest along the query.",
   ],
   marks: [
     ["key", "→", "key"],
     ["value", "●", "value; its area is the weight"],
     ["asks", "○", "query"],
     ["output", "◆", "output"],
-    ["asks dashed circle", "", "no key lies inside"],
-    ["key dashed", "", "equal scores; no key lies further along the query"],
+    ["asks dashed circle", "", "through the nearest key"],
+    ["key dashed", "", "through the key that reaches furthest along the query"],
   ],
   columns: ["key", "score", "weight", "distance"],
   header: ["name", "key", "value", "score", "weight", "distance"],
@@ -83,11 +83,6 @@ export const TEXT = {
 const TIE = 1e-9;
 const [HARD, FLAT] = [0.99, 0.05];
 const spread = (list) => Math.max(...list) - Math.min(...list);
-
-function listed(items) {
-  const last = items.at(-1);
-  return items.length > 1 ? TEXT.and(items.slice(0, -1).join(", "), last) : last;
-}
 
 export const point = (at, digits = 2) =>
   `(${at.map((x) => number(x, digits)).join(", ")})`;
@@ -120,7 +115,10 @@ export function look({ keys, values }, { x, y, temperature }) {
 
 export function finding(data, now) {
   const { scores, weights, winners, nearest } = look(data, now);
-  const names = (places) => listed(places.map((i) => data.labels[i]));
+  const names = (places) => listed(
+    places.map((i) => data.labels[i]),
+    TEXT.and,
+  );
   const weight = number(weights[winners[0]]);
   if (spread(scores) < TIE) {
     const why = now.x || now.y ? TEXT.equal : TEXT.zero;
@@ -131,7 +129,10 @@ export function finding(data, now) {
   const parts = [(one ? TEXT.one : TEXT.many)(names(winners), weight, why)];
   if (one && nearest.includes(winners[0])) parts.push(TEXT.alsoNearest);
   else {
-    const shares = listed(nearest.map((i) => number(weights[i])));
+    const shares = listed(
+      nearest.map((i) => number(weights[i])),
+      TEXT.and,
+    );
     parts.push(TEXT.nearest(nearest.length, names(nearest), shares));
   }
   const said = ([plainly, at], cause) => (cause ? at(now.temperature) : plainly);

@@ -250,6 +250,11 @@ export function frame({ model, el }, title, names, build) {
   const keys = { "data-lm-suppress-shortcuts": "true" };
   const host = h("div", { class: "mha-explorer", ...named, ...keys });
   const root = host.attachShadow({ mode: "open" });
+  // A page that listens for keys, such as one of slides, sees the host alone, too.
+  host.addEventListener("keydown", (event) => {
+    const inside = event.composedPath()[0];
+    if (event.defaultPrevented || inside.matches("input, select")) event.stopPropagation();
+  });
 
   const set = (choices) => {
     for (const [name, value] of Object.entries(choices)) model.set(name, value);
