@@ -90,7 +90,7 @@ MAINTAINER = (
 
 
 def lab(*options):
-    """Open JupyterLab at the first notebook; options go to JupyterLab."""
+    """Open JupyterLab at the first notebook; options go to it, e.g. --no-browser."""
     set_up(LEARNER)
     become("-P", "mha_teach/cli.py", "lab", *options)
 
@@ -354,6 +354,9 @@ def main(arguments):
         # As if .venv were activated, for what a task starts by name.
         os.environ["PATH"] = f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}"
         task = TASKS[name]
+        if options and options[0] in ("-h", "--help"):
+            print(f"python3 book.py {name}\n\n  {task.__doc__}")
+            sys.exit()
         if options and not inspect.signature(task).parameters:
             given = " ".join(options)
             sys.exit(f"The task {name} takes no options, and was given {given!r}.")

@@ -63,10 +63,13 @@ def main() -> None:
     """Open the multi-head attention book, and look after its installation."""
 
 
-@main.command(context_settings={"ignore_unknown_options": True})
+@main.command(options_metavar="", context_settings={"ignore_unknown_options": True})
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def lab(options: tuple[str, ...]) -> None:
-    """Open JupyterLab at the first notebook; OPTIONS go to JupyterLab."""
+    """Open JupyterLab at the first notebook.
+
+    OPTIONS go to JupyterLab, for example --port=8890 or --no-browser.
+    """
     copying = [sys.executable, "-P", str(ROOT / "mha_teach" / "workspace.py")]
     if subprocess.run(copying).returncode:
         raise click.ClickException("the notebooks could not be copied to my-work/")

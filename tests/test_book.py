@@ -408,6 +408,16 @@ def test_without_a_task_the_tasks_are_listed(book):
     assert ended.stderr == "There is no task 'publish'.\n"
 
 
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_on_a_task_comes_before_any_set_up(book, commands, capsys, option):
+    for name, function in book.TASKS.items():
+        assert task(book, name, option) is None
+        words = capsys.readouterr().out
+        assert words == f"python3 book.py {name}\n\n  {function.__doc__}\n"
+    assert "--no-browser" in book.lab.__doc__
+    assert commands == []
+
+
 @pytest.fixture
 def commands(book, monkeypatch):
     """What a task runs, in order; nothing is run, and all of it ends well."""
@@ -433,7 +443,7 @@ def task(book, *words):
     return ended.value.code
 
 
-@pytest.mark.parametrize("words", [["doctor", "extra"], ["lint", "-x"], ["lock", "-h"]])
+@pytest.mark.parametrize("words", [["doctor", "extra"], ["lint", "-x"], ["lock", "-n"]])
 def test_a_task_without_options_says_so(book, commands, words):
     name, option = words
     message = f"The task {name} takes no options, and was given '{option}'."

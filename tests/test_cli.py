@@ -301,6 +301,7 @@ def test_lab_puts_the_books_settings_first(started, run, monkeypatch, before):
     run("lab")
     ours, *others = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
     assert {path.name for path in Path(ours).iterdir()} == {
+        "jupyter_config.json",
         "jupyter_server_config.json",
         "labconfig",
     }
