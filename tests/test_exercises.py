@@ -1,5 +1,6 @@
 """check, hint, solution, progress: what a learner sees, whatever they hand in."""
 
+import copy
 import functools
 import importlib
 import json
@@ -9,6 +10,8 @@ import re
 import subprocess
 import sys
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from unittest import mock
 
@@ -17,6 +20,7 @@ import pytest
 import torch
 from torch import nn
 
+from mha_teach import scaled_dot_product_attention
 from mha_teach.exercises import (
     EXERCISES,
     _progress,
@@ -26,10 +30,11 @@ from mha_teach.exercises import (
     progress,
     solution,
 )
-from mha_teach.exercises._compare import difference, has_nan
+from mha_teach.exercises._compare import difference, has_nan, is_unchanged
 from mha_teach.exercises.bank import slip
 
 MHA = chapter_07.mha
+SCALED = EXERCISES["02-bug"].reference
 SHAPES = EXERCISES["07-shapes"]
 RIGHT_SHAPES = SHAPES.as_answer(SHAPES.reference)
 
@@ -77,6 +82,7 @@ def test_a_wrong_answer_is_told_what_why_and_where(capsys):
     assert report.first_failure.name == "scale"
     assert re.search(
         r"✗ scale: two tokens score by q·k / √d_k \(batch=1, n=2, .*\)\n"
+        r"    compared  ln of the weight of token 0 over that of token 1, .*\n"
         r"    expected  -?\d\.\d+ at query \d\n"
         r"    got       -?\d\.\d+, which is \d\.\d+ \(√\d+\) times the expected\n"
         r"    question  Your scores are √d_k times too large\. .*\?\n"
@@ -106,8 +112,85 @@ def test_a_prediction_is_not_given_away(capsys):
     assert str(RIGHT_SHAPES["output"]) not in printed
     check("07-shapes", {**RIGHT_SHAPES, "parameters": 7})
     printed = capsys.readouterr().out
-    assert "expected  another number\n    got       7\n" in printed
+    assert "parameters\n    got       7\n    question  Write the shape" in printed
     assert str(RIGHT_SHAPES["parameters"]) not in printed
+
+
+def test_a_prediction_is_shown_as_it_was_handed_in(capsys):
+    """Not rounded, nor drawn to the number that a known mistake leads to."""
+    nearest, symmetry = EXERCISES["01-nearest"], EXERCISES["03-symmetry"]
+    right = nearest.as_answer(nearest.reference)
+    check("01-nearest", {**right, "random": 0.681})
+    assert "    got       0.681\n    question  You compared directions" in (
+        capsys.readouterr().out
+    )
+    right = symmetry.as_answer(symmetry.reference)
+    check("03-symmetry", {**right, "random": 0.437})
+    assert "    got       0.437\n" in capsys.readouterr().out
+    check("03-symmetry", {**right, "random": 0.46})  # half, to one decimal
+    assert "✗" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", [Fraction, Decimal, np.float32, np.float64])
+@pytest.mark.parametrize("exercise_id", ["01-weights", "01-nearest", "02-predict"])
+def test_a_number_may_be_of_any_kind(exercise_id, kind):
+    exercise = EXERCISES[exercise_id]
+    values = exercise.as_answer(exercise.reference)
+    for name in values:
+        if isinstance(values[name], int | float):
+            values[name] = kind(values[name])
+    assert check(exercise_id, values).passed
+
+
+@pytest.mark.parametrize("number", [Fraction(10**400), Decimal("sNaN")], ids=type)
+def test_a_number_that_is_no_float_is_named(number, capsys):
+    weights = EXERCISES["01-weights"]
+    values = weights.as_answer(weights.reference)
+    check("01-weights", {**values, "third": number})
+    kind = type(number).__name__
+    assert f"    got       a value of type {kind}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("dtype", "digits"), [(torch.float16, "three"), (torch.bfloat16, "two")]
+)
+def test_a_right_answer_in_half_precision_is_told_so(dtype, digits):
+    rounded = asked("02-bug", lambda *inputs: SCALED(*(x.to(dtype) for x in inputs)))
+    kind = str(dtype).removeprefix("torch.")
+    question = (
+        f"Your numbers are nearly right. {kind} keeps about {digits} digits: which "
+        "type keeps more?"
+    )
+    assert rounded == ("even", question)
+    assert asked("02-bug", lambda *inputs: SCALED(*inputs).to(dtype) + 1)[1] != question
+
+
+def test_a_half_precision_number_is_told_so():
+    weights = EXERCISES["01-weights"]
+    values = weights.as_answer(weights.reference)
+    assert (
+        "float16 keeps about three digits"
+        in asked("01-weights", {**values, "third": np.float16(values["third"])})[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "expected", "question"),
+    [
+        ("function", 1, "True or False", "Which of the two is it, True or False?"),
+        ("function", "True", "True or False", "That is text; leave out the quotes."),
+        ("added", False, "one number", "That says yes or no. Which number is"),
+        ("function", False, "", "That is the module's dialect."),
+    ],
+)
+def test_yes_or_no_is_told_from_a_number(entry, value, expected, question, capsys):
+    polarity = EXERCISES["04-polarity"]
+    right = polarity.as_answer(polarity.reference)
+    check("04-polarity", {**right, entry: value})
+    wanted = f"    expected  {expected}\n" if expected else ""
+    assert f"\n{wanted}    got       {value!r}\n    question  {question}" in (
+        capsys.readouterr().out
+    )
 
 
 def test_a_secret_seed_asks_for_other_sizes(capsys):
@@ -117,6 +200,36 @@ def test_a_secret_seed_asks_for_other_sizes(capsys):
     assert len(set(settings)) == 2
     other = SHAPES.as_answer(SHAPES.reference, "secret")
     assert check("07-shapes", other, seed="secret").passed
+
+
+def test_a_seed_is_shown_unless_it_is_the_public_one(capsys):
+    check("07-mha", MHA)
+    check("07-mha", MHA, seed=5)
+    check("07-shapes", RIGHT_SHAPES, seed="five")
+    first_lines = re.findall(r"^07-.*$", capsys.readouterr().out, re.M)
+    assert first_lines[:2] == ["07-mha", "07-mha (seed=5)"]
+    assert first_lines[2].endswith(", seed='five')")
+
+
+@pytest.mark.parametrize("seed", [math.nan, [1], object(), np.int64(3)], ids=type)
+def test_what_is_no_seed_is_named(plain, seed):
+    exercises = importlib.import_module("mha_teach.exercises")
+    message = rf"seed must be None, an int or a str, got {re.escape(repr(seed))[:9]}"
+    with pytest.raises(TypeError, match=message):
+        exercises.check("07-mha", MHA, seed)
+
+
+def test_a_result_is_kept_for_the_public_seed_only(capsys, kept_in):
+    assert check("07-mha", MHA, seed=5).passed
+    solution("07-mha")
+    hint("07-mha")
+    assert "opens after an attempt" in capsys.readouterr().out
+    assert not kept_in.exists()
+    assert check("07-mha", MHA).passed
+    assert _progress.best() == {"07-mha": 1}
+    check("07-mha", lambda *_: 0, seed=5)
+    hint("07-mha")
+    assert "You have passed 07-mha" in capsys.readouterr().out
 
 
 def test_a_report_reads_the_same_in_every_process_and_after_any_history(kept_in):
@@ -459,6 +572,50 @@ def test_a_changed_view_of_an_input_is_named(capsys):
     assert "got       w_q overwritten\n" in capsys.readouterr().out
 
 
+def test_the_smallest_change_of_an_input_is_noticed(capsys):
+    def clamped(weights):
+        result = EXERCISES["02-entropy"].reference(weights)
+        weights.clamp_(min=1e-12)
+        return result
+
+    report = check("02-entropy", clamped)
+    assert [o.name for o in report.outcomes if o.failure] == ["inputs"]
+    assert "got       weights overwritten\n" in capsys.readouterr().out
+
+
+def test_a_change_of_a_list_is_noticed(capsys):
+    def shortened(lengths, n_k):
+        result = EXERCISES["04-padding"].reference(list(lengths), n_k)
+        lengths.pop(0)
+        return result
+
+    report = check("04-padding", shortened)
+    assert [o.name for o in report.outcomes if o.failure] == ["inputs"]
+    assert "got       lengths overwritten\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("before", "changed", "same"),
+    [
+        (torch.tensor([1.0, math.nan]), lambda x: x.mul_(-1), False),
+        (torch.tensor([1.0, math.nan]), lambda x: x.requires_grad_(), True),
+        (torch.tensor(0.0), lambda x: x.neg_(), False),
+        (torch.eye(3), lambda x: x.t_(), True),  # no number differs
+        (torch.ones(2, 3).mT, lambda x: x.unsqueeze_(0), False),
+        (torch.tensor([True]), lambda x: x.logical_not_(), False),
+        ([3, 5], lambda x: x.reverse(), False),
+        ([3, 5], lambda x: x.append(Hostile()), False),
+        ([3, 5], lambda x: x.__setitem__(0, Hostile()), False),
+        ([3, 5], lambda x: x.copy(), True),
+    ],
+    ids=range(10),
+)
+def test_what_is_changed_is_told_bit_by_bit(before, changed, same):
+    after = copy.deepcopy(before)
+    changed(after)
+    assert is_unchanged(before, after) == same
+
+
 @pytest.mark.parametrize(
     "altered",
     [
@@ -700,11 +857,27 @@ SPLIT = "y.unflatten(-1, (h, -1)).transpose(1, 2)"
         ),
         (
             [f"{MERGED} @ w_o", "list(head_outputs.unbind(1))"],
-            "You return a list. What joins the heads, and along which axis?",
+            "You return a list of 2 tensors. Which call makes one of them, and along "
+            "which axis?",
         ),
         (
             [f"{MERGED} @ w_o", "head_outputs.unbind(1)"],
-            "You return a tuple. What joins the heads, and along which axis?",
+            "You return a tuple of 2 tensors. Which call makes one of them, and along "
+            "which axis?",
+        ),
+        (
+            [f"{MERGED} @ w_o", "[q, scores]"],
+            "You return a list of 2 tensors. They differ in shape: how should one "
+            "tensor hold them all?",
+        ),
+        (
+            ["@ w_o", "@ w_o.max(dim=0)"],
+            "Some calls return two things, such as values and their places. Which of "
+            "them does this line need?",
+        ),
+        (
+            [f"{MERGED} @ w_o", "x.max(dim=1)"],
+            "You return several things at once. Which one is asked for?",
         ),
         (
             ["@ w_o", "@ w_o, scores"],
@@ -744,9 +917,16 @@ def test_a_result_that_cannot_be_looked_at_is_asked_about_not_the_looking():
         outcomes = check("07-mha", lambda *inputs: result(MHA(*inputs))).outcomes
         return {outcome.name: outcome.failure.question for outcome in outcomes}
 
-    assert questions(list)["scale"].startswith("You return a list. What joins")
+    assert questions(list)["scale"].startswith("You return a list of 1 tensors. Wh")
     assert questions(lambda y: y[0])["scale"] == (
         "How many products does one score add up?"
+    )
+
+
+def test_an_error_outside_the_learners_lines_is_asked_about_not_the_last_result():
+    assert asked("02-bug", nn.Linear(3, 3)) == (
+        "shape",
+        "Which arguments does this call take, and which of them does it get here?",
     )
 
 
@@ -754,7 +934,167 @@ def test_the_questions_of_a_kind_are_those_of_any_exercise():
     rebuilt = chapter_07.rebuilt
     assert asked("07-bug", changed(rebuilt, "k.mT", "k"))[1] == SIZES
     answer = changed(rebuilt, "return", "return [x, x] #")
-    assert asked("07-bug", answer)[1].startswith("You return a list. What joins")
+    assert asked("07-bug", answer)[1].startswith("You return a list of 2 tensors. W")
+
+
+@pytest.mark.parametrize(
+    ("error", "question"),
+    [
+        (
+            TypeError("unsupported operand type(s) for @: 'AttentionResult' and 'Tens"),
+            "scaled_dot_product_attention returns a pair, output and weights. Which of "
+            "the two does this line need?",
+        ),
+        (
+            TypeError("list indices must be integers or slices, not tuple"),
+            "There is a list on this line where a tensor is needed. Which call makes a "
+            "tensor of it?",
+        ),
+        (
+            TypeError("'<' not supported between instances of 'Tensor' and 'list'"),
+            "There is a list on this line where a tensor is needed. Which call makes a "
+            "tensor of it?",
+        ),
+        (
+            TypeError('can only concatenate tuple (not "Tensor") to tuple'),
+            "There is a tuple on this line where one tensor is needed. Which part of "
+            "it do you mean?",
+        ),
+        (
+            TypeError('softmax() missing 1 required positional arguments: "dim"'),
+            "Which arguments does this call take, and which of them does it get here?",
+        ),
+        (
+            RuntimeError("both arguments to matmul need to be at least 1D, but they a"),
+            "How many axes has each tensor on this line? Name them, counting from 0.",
+        ),
+        (
+            RuntimeError("expected m1 and m2 to have the same dtype, but got: float !"),
+            "What kind of numbers does each tensor on this line hold? Print its dtype.",
+        ),
+        (
+            RuntimeError(
+                "Boolean value of Tensor with more than one value is ambiguous"
+            ),
+            "A yes or no is asked for here, and this tensor holds many. Is it meant "
+            "for all, for any, or for each?",
+        ),
+        (
+            IndexError("index 5 is out of bounds for dimension 1 with size 5"),
+            "Along which axis does this index count, and how long is that axis here?",
+        ),
+        (
+            RuntimeError(
+                "The size of tensor a (5) must match the size of tensor b (3)"
+                " at non-singleton dimension 1"
+            ),
+            "Write the shapes on this line under each other, aligned at the right. "
+            "Which axes meet, and which should?",
+        ),
+        (
+            RuntimeError("shape '[7, -1, 3]' is invalid for input of size 770"),
+            "How many numbers are there to be cut anew, and for how many do the new "
+            "sizes make room?",
+        ),
+        (
+            RecursionError("maximum recursion depth exceeded"),
+            "A function calls itself here. What would make it stop?",
+        ),
+        (
+            AttributeError("'Tensor' object has no attribute 'tranpose'"),
+            "What does each name on this line stand for? Print it, or type and shape.",
+        ),
+        (NameError("name 'misspelt' is not defined"), ""),
+        (ModuleNotFoundError("No module named 'torhc'"), ""),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_an_error_is_asked_about(error, question):
+    assert asked("07-mha", raising(error)) == ("shape", question)
+
+
+def test_an_error_of_the_package_is_not_explained_twice():
+    def answer(x, w_q, w_k, w_v, w_o, h):
+        return scaled_dot_product_attention(x, x, x, torch.ones(2))
+
+    assert asked("07-mha", answer) == (
+        "shape",
+        "The message says what does not fit. Which part of this line is it?",
+    )
+
+
+def test_an_error_that_comes_with_the_gradients_is_asked_about():
+    def attention(q, k, v, mask):
+        scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, float("-inf"))
+        weights = scores.softmax(dim=-1)
+        weights[weights.isnan()] = 0
+        return weights @ v, weights
+
+    assert asked("04-attention", attention) == (
+        "gradients",
+        "The gradient needs a tensor as it was. Which line writes into one, and which "
+        "call returns a new one instead?",
+    )
+
+
+def test_a_list_of_tensors_is_not_read_as_a_shape(capsys):
+    check("02-entropy", lambda weights: [torch.tensor(1.0) for _ in weights])
+    assert "\n    got       a list of 7\n" in capsys.readouterr().out
+    check("02-entropy", lambda weights: [0.5, 1.5])
+    assert "\n    got       a list of 2\n" in capsys.readouterr().out
+
+
+# A number or a nan is easily the same: a known slip must then agree throughout
+
+
+def attention_with(line):
+    def attention(q, k, v, mask):
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        weights = line(scores, mask).softmax(dim=-1)
+        return weights @ v, weights
+
+    return attention
+
+
+INF = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("line", "question"),
+    [
+        (
+            lambda s, mask: s.masked_fill(mask, -INF),
+            "Every entry of the mask is True h",
+        ),
+        (lambda s, mask: torch.where(mask, -INF, s), "Every entry of the mask is True"),
+        (
+            lambda s, mask: s.masked_fill(mask, -1e9),
+            "Every entry of the mask is True h",
+        ),
+        (lambda s, mask: s + ~mask * -INF, "Everything is nan. What is 0 · ∞, and wha"),
+        (lambda s, mask: s + mask * -INF, "Everything is nan. What is 0 · ∞, and what"),
+        (lambda s, mask: s * -INF, "Every entry of the mask is True here, so nothing "),
+        (
+            lambda s, mask: s * 0,
+            "Every entry of the mask is True here, so nothing is f",
+        ),
+    ],
+)
+def test_only_a_mask_that_is_the_wrong_way_round_is_called_so(line, question):
+    name, asked_for = asked("04-attention", attention_with(line))
+    assert name == "free"
+    assert asked_for.startswith(question)
+    polarity = asked_for.endswith("What does True mean in this book?")
+    assert polarity == ("and you " in asked_for)
+
+
+def test_a_test_of_masks_is_asked_about_what_it_overlooks():
+    """What is asked is true of a test that always says yes, too."""
+    assert asked("04-leak", lambda attend, n: True) == (
+        "everyone",
+        "Everyone sees everyone, and your test says all is well. Which change must "
+        "move no output?",
+    )
 
 
 @pytest.mark.parametrize(
@@ -768,8 +1108,8 @@ def test_the_questions_of_a_kind_are_those_of_any_exercise():
 def test_nan_has_a_question_of_its_own(exercise_id, edits):
     answer = changed(EXERCISES[exercise_id].reference, *edits)
     assert asked(exercise_id, answer)[1] == (
-        "nan comes from 0/0, a root of a negative number or a softmax over only −∞. "
-        "Which line can do that?"
+        "nan comes from 0/0, 0 · ∞, a root of a negative number or a softmax over only "
+        "−∞. Which line can do that?"
     )
 
 
@@ -849,8 +1189,8 @@ def test_a_second_slip_is_not_taken_for_mended_scores(projections, besides):
     [
         ("q", "(3,7,5,6)", "'(3,7,5,6)'", "That is text; leave out the quotes."),
         ("parameters", "4*56*42", "'4*56*42'", "That is text; leave out the quotes."),
-        ("more", False, "True or False, not numbers", "That says yes or no. How many"),
-        ("more", torch.tensor(False), "True or False, not numbers", "In your sum, "),
+        ("more", False, "False", "That says yes or no. Which number is asked for?"),
+        ("more", torch.tensor(False), "False", "That says yes or no. Which number is"),
         ("more", [0, 0], "a list of 2", "One number is asked for. Which of yours"),
         ("parameters", 9590, "9590", "You counted a bias for each matrix. Does this m"),
     ],
@@ -959,13 +1299,23 @@ def test_a_half_filled_answer_is_told_what_is_missing(capsys):
     printed = capsys.readouterr().out
     assert "✓ q: the shape of q\n· weights: not filled in\n· output: not f" in printed
     assert printed.endswith(
-        "\n1 of 5 properties hold. Each counts the same: 0.4 of 2 points.\n"
+        "\n1 of 5 properties hold. Half of the points go by that share, the rest "
+        "need all of them: 0.2 of 2 points.\n"
     )
     assert "✗" not in printed
     assert "question" not in printed
     assert report.first_failure is None
     assert not report.passed
-    assert report.score == 0.4
+    assert report.score == 0.2
+
+
+def test_an_entry_that_nobody_asked_for_is_named(capsys):
+    right = {**RIGHT_SHAPES, "Weights": RIGHT_SHAPES["weights"]}
+    del right["weights"]
+    check("07-shapes", right)
+    assert "\n? Weights: no entry of this exercise\n4 of 5" in capsys.readouterr().out
+    assert check("07-shapes", {**RIGHT_SHAPES, "mine": 1}).passed
+    assert "mine" not in capsys.readouterr().out
 
 
 def test_what_is_not_filled_in_hides_no_wrong_entry(capsys):
@@ -1003,6 +1353,9 @@ def test_an_answer_of_the_wrong_form(exercise_id, answer, expected, got, capsys)
     printed = capsys.readouterr().out
     assert report.score == 0
     assert not report.not_attempted
+    assert not report.attempted
+    solution(exercise_id)
+    assert "opens after an attempt" in capsys.readouterr().out
     assert f"expected  {expected}" in printed
     assert f"got       {got}" in printed
 
@@ -1016,13 +1369,21 @@ def test_an_unknown_id_names_the_nearest(ask):
         ask("07-mah")
     with pytest.raises(ValueError, match=r"no exercise 'ßß'; progress\(\) lists them"):
         ask("ßß")
+    with pytest.raises(ValueError, match=r"'07-MHA'; did you mean '07-mha'\?"):
+        ask("07-MHA")
+    with pytest.raises(ValueError, match=r"did you mean '04-polarity' or '04-bug' or "):
+        ask("04")
 
 
 def test_arguments_in_the_wrong_order(plain):
     exercises = importlib.import_module("mha_teach.exercises")
-    with pytest.raises(TypeError, match=r"the exercise id comes first .* function; wr"):
+    with pytest.raises(TypeError, match=r"a string, got 7; write check"):
+        exercises.hint(7)
+    with pytest.raises(
+        TypeError, match=r"first and is a string, got <function mha.*; wr"
+    ):
         exercises.check(MHA, "07-mha")
-    with pytest.raises(TypeError, match=r"function; write check\(\"07-mha\", mha\)$"):
+    with pytest.raises(TypeError, match=r">; write check\(\"07-mha\", mha\)$"):
         exercises.check(MHA)
 
 
@@ -1041,6 +1402,8 @@ def test_arguments_in_the_wrong_order(plain):
         (torch.ones(2), torch.ones(2) * 1e30, "n", "1e+30; 2 of 2 entries differ"),
         (torch.ones(2), -torch.ones(2), "n", "-1, which is -1 times the expected"),
         (torch.ones(2), torch.ones(2) * 0.2**0.5, "n", "0.447 (1/√5) times the exp"),
+        (torch.ones(2), torch.ones(2) * 1.0004, "n", "1.0004, which is 1.0004 times"),
+        (1.6094, 1.6089, "", "1.6089, which is 0.99969 times the expected"),
         (torch.ones(2, 1), torch.ones(2), "n d", "(2,): 1 axis, not 2"),
         (torch.ones(2), 1.0, "n", "1.0"),
         (torch.tensor([True]), torch.tensor([1.0]), "n", "numbers, not True or Fal"),
@@ -1105,6 +1468,16 @@ def test_a_sparse_result_of_the_right_shape_is_called_sparse(capsys):
     )
 
 
+def test_two_numbers_are_written_so_that_they_differ():
+    assert difference(1.60944, 1.60914).expected == "1.6094"
+    assert difference(3.0, 2.9996) == (
+        "3",
+        "2.9996, which is 0.99987 times the expected",
+    )
+    assert difference(0.5, 12.2, reveal=False) == ("", "12.2")
+    assert difference(91, 91.02, reveal=False) == ("", "91.02")
+
+
 def test_the_largest_difference_is_placed_by_axis():
     got = torch.zeros(2, 3, 5)
     got[1, 2, 4], got[0, 1, 0] = 0.5, -0.25
@@ -1157,7 +1530,8 @@ def test_a_solution_opens_after_an_attempt(exercise, capsys):
     closed = capsys.readouterr().out
     assert closed.startswith(f"The solution of {exercise.id} opens after an attempt")
     assert "return" not in closed
-    check(exercise.id, lambda *inputs: 0 if exercise.wants_function else {"q": 1})
+    entry = exercise.properties[0].name
+    check(exercise.id, (lambda *_: 0) if exercise.wants_function else {entry: 1})
     capsys.readouterr()
     solution(exercise.id)
     opened = capsys.readouterr().out
@@ -1220,11 +1594,9 @@ def test_damage_costs_no_more_than_the_damaged_lines(damage, capsys, kept_in):
     assert "✓ 07-mha" in printed
     assert "✓ 07-shapes" in printed
     assert "  07-bug" in printed
-    assert (
-        "Some lines could not be read; the old file is kept as progress.damaged-1."
-        in (printed)
-    )
-    assert damage in kept_in.with_name("progress.damaged-1").read_bytes()
+    aside = kept_in.with_name("progress.damaged-1")
+    assert f"lines could not be read; the old file is kept as {aside}." in printed
+    assert damage in aside.read_bytes()
     results = [json.loads(line) for line in kept_in.read_text().split("\n") if line]
     assert {result["id"] for result in results} == {"07-mha", "07-shapes"}
 
@@ -1250,7 +1622,7 @@ def test_a_byte_order_mark_costs_nothing(kept_in):
 
 def test_the_home_folder_may_be_written_as_a_tilde(monkeypatch):
     monkeypatch.setenv("MHA_TEACH_PROGRESS", "~/x/progress.jsonl")
-    assert _progress.path() == Path.home() / "x" / "progress.jsonl"
+    assert _progress.path() == Path.home().resolve() / "x" / "progress.jsonl"
 
 
 def test_where_nothing_can_be_written_the_session_remembers(
@@ -1266,7 +1638,36 @@ def test_where_nothing_can_be_written_the_session_remembers(
     printed = capsys.readouterr().out
     assert "def mha(" in printed
     assert "✓ 07-mha" in printed
-    assert f"{path} cannot be written: kept for this session only." in printed
+    assert (
+        f"{path} cannot be written: kept for this session only. Set "
+        "MHA_TEACH_PROGRESS to another file before you start Jupyter." in printed
+    )
+
+
+@pytest.mark.parametrize("path", ["", "file/progress.jsonl", "file/deep/progress"])
+def test_what_cannot_be_written_is_said_before_anything_is_tried(
+    path, capsys, tmp_path, monkeypatch
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MHA_TEACH_PROGRESS", str(tmp_path / path))
+    progress()
+    place = str(tmp_path / path).rstrip("/")
+    assert f"\n{place} cannot be written: kept for" in capsys.readouterr().out
+
+
+def test_of_a_link_the_file_behind_it_is_kept(capsys, tmp_path, monkeypatch):
+    (tmp_path / "synced").mkdir()
+    file, link = tmp_path / "synced" / "progress.jsonl", tmp_path / "link.jsonl"
+    link.symlink_to(file)
+    monkeypatch.setenv("MHA_TEACH_PROGRESS", str(link))
+    check("07-mha", MHA)
+    with file.open("ab") as opened:
+        opened.write(b"\njunk")
+    progress()
+    assert "✓ 07-mha" in capsys.readouterr().out
+    assert link.is_symlink()
+    assert b"junk" not in file.read_bytes()
+    assert _progress.damaged_files() == [file.with_name("progress.damaged-1")]
 
 
 def test_progress_is_kept_in_the_users_data_folder(monkeypatch):
@@ -1274,7 +1675,7 @@ def test_progress_is_kept_in_the_users_data_folder(monkeypatch):
     path = _progress.path()
     assert path.name == "progress.jsonl"
     assert path.parent.name == "mha-teach"
-    assert Path.home() in path.parents
+    assert Path.home().resolve() in path.parents
 
 
 def test_several_notebooks_may_write_at_once(kept_in):

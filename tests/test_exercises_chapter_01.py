@@ -19,12 +19,14 @@ def test_no_answer_to_the_predictions_is_right_by_chance():
 
 def test_large_scores_are_as_large_as_the_statement_says():
     exercise = BANK["01-lookup"]
-    (tried,) = (p for p in exercise.properties if p.name == "large")
+    (tried,) = (p for p in exercise.properties if p.name == "weights")
     for seed in range(20):
         q, k, _, temperature = exercise.inputs(seed, tried).values()
-        first, *others = q @ k.mT / temperature
-        assert first[:2].tolist() == pytest.approx([300, 297], abs=0.01)
-        assert torch.stack(others).max() < 100  # and one maximum does not do for all
+        scores = q @ k.mT / temperature
+        assert scores[1, :3].tolist() == pytest.approx([-300, 300, 297], abs=0.01)
+        assert scores[1].max() < 300.01
+        assert (scores[2] + 300).abs().max() < 10
+        assert scores[0].abs().max() < 30  # and one maximum does not do for all
 
 
 @pytest.mark.parametrize(("d_k", "n_k"), chapter_01._AGREEMENT)
@@ -58,6 +60,6 @@ def test_a_measured_share_may_be_off_by_chance_and_no_more(name):
     assert observed(name, exact - 0.1) == exact - 0.1
 
 
-@pytest.mark.parametrize("value", [None, "a third", [1.0, 2.0]])
+@pytest.mark.parametrize("value", [None, True, "a third", [1.0, 2.0]])
 def test_what_is_no_number_is_handed_on_as_it_is(value):
     assert observed("random", value) is value

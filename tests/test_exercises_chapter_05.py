@@ -95,3 +95,51 @@ def test_another_matrix_reads_more_second_letters_but_never_all():
     right = ((average @ readout).argmax(dim=-1) == pairs[:, 1]).sum()
     fitted = chapter_05.readable(letters, alpha)["second"]
     assert fitted < right < letters**2
+
+
+def heads_that_ask(turned, factor):
+    """Set both heads as the solution does, but for the columns of head 1's matrix."""
+
+    def by_hand(places, letters):
+        groups = torch.eye(letters + 3 * places).split([letters, *[places] * 3], dim=1)
+        letter, place, a, b = groups
+        w_q = factor * torch.stack([b, turned(a, place)])
+        return w_q, torch.stack([place, place]), torch.stack([letter, letter])
+
+    return by_hand
+
+
+@pytest.mark.parametrize("factor", [1, 40])
+@pytest.mark.parametrize(
+    ("turned", "words"),
+    [
+        (lambda a, place: a, "at a"),
+        (lambda a, place: a.roll(-1, dims=1), "right before a"),
+        (lambda a, place: a.roll(2, dims=1), "at this place and that"),
+        (lambda a, place: place, "everywhere alike"),
+        (lambda a, place: -a, "everywhere but at a"),
+    ],
+)
+def test_a_head_is_said_to_look_where_it_looks(turned, words, factor):
+    report = evaluate(BANK["05-hand"], heads_that_ask(turned, factor))
+    assert report.first_failure.name == "after a"
+    failure = report.first_failure.failure
+    assert (failure.compared, failure.expected) == (
+        "where head 1 looks",
+        "right after a",
+    )
+    assert failure.got == words
+    assert ("at a itself" in failure.question) == (words == "at a")
+    assert ("right before a" in failure.question) == (words == "right before a")
+
+
+@pytest.mark.parametrize(
+    ("matrices", "got"),
+    [
+        ((1, 2), "three tensors are asked for: w_q, w_k and w_v"),
+        ([[torch.eye(2)] * 2] * 3, "w_q is no tensor but a list"),
+    ],
+)
+def test_what_is_no_triple_of_tensors_is_told_so(matrices, got):
+    failure = evaluate(BANK["05-hand"], lambda *_: matrices).first_failure.failure
+    assert failure.got == f"TypeError: {got}"

@@ -83,11 +83,13 @@ def test_a_view_that_guesses_would_recut_the_tokens_of_the_last_property(seed):
     recut = x.view(len(x), -1, h, x.shape[-1] // h)
     assert recut.shape[1] == x.shape[1] + 1
     assert prop.observe(lambda x, h: recut, {"x": x, "h": h}) == (
-        f"a result of shape {tuple(recut.shape)}"
+        f"{x.shape[-1]} columns, h={h}: a result of shape {tuple(recut.shape)}"
     )
 
 
 def test_a_result_without_a_shape_is_told_as_such():
     (prop,) = (p for p in BANK["06-split"].properties if p.name == "refuses")
     inputs = BANK["06-split"].inputs(None, prop)
-    assert prop.observe(lambda x, h: None, inputs) == "a result of shape ()"
+    assert prop.observe(lambda x, h: None, inputs) == (
+        "7 columns, h=3: a result of shape ()"
+    )

@@ -61,3 +61,49 @@ def test_a_gate_that_overwrites_its_input_is_told():
 
     report = evaluate(BANK["08-gate"], gate)
     assert [o.name for o in report.outcomes if not o.holds] == ["inputs"]
+
+
+def cut_from_columns(out_weight, h, d_v):
+    return out_weight.unflatten(1, (h, d_v)).transpose(0, 1)  # right, but for .mT
+
+
+def cut_from_rows(out_weight, h, d_v):
+    return out_weight.unflatten(0, (h, d_v)).mT
+
+
+@pytest.mark.parametrize("cut", [cut_from_columns, cut_from_rows])
+def test_a_block_that_lies_across_is_asked_about_whichever_way_it_was_cut(cut):
+    def terms(head_outputs, out_weight, out_bias):
+        h, d_v = head_outputs.shape[1], head_outputs.shape[3]
+        contributions = head_outputs @ cut(out_weight, h, d_v)
+        rest = out_bias.expand_as(contributions[:, :1])
+        return torch.cat([contributions, rest], dim=1)
+
+    failure = evaluate(BANK["08-bug"], terms).first_failure.failure
+    assert failure.question.startswith(
+        "Your blocks are d_model by d_v. Which axis of a block must meet the d_v of a "
+    )
+
+
+def by_index(head_outputs, w_o, gate):
+    blocks = w_o.chunk(len(gate))
+    return sum(
+        g * head_outputs[:, i] @ block
+        for i, (g, block) in enumerate(zip(gate, blocks, strict=True))
+    )
+
+
+def by_unpacking(head_outputs, w_o, gate):
+    batch, h, n, d_v = head_outputs.shape
+    gated = (head_outputs * gate[:, None, None]).transpose(1, 2)
+    return gated.reshape(batch, n, h * d_v) @ w_o
+
+
+@pytest.mark.parametrize("seed", [None, *range(6)])
+@pytest.mark.parametrize("answer", [by_index, by_unpacking])
+def test_without_a_batch_axis_the_question_is_where_the_head_is(answer, seed):
+    first = evaluate(BANK["08-gate"], answer, seed).first_failure
+    assert first.name == "unbatched"
+    assert "Without a batch axis, where is the head? Count from the end" in (
+        first.failure.question
+    )

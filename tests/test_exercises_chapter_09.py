@@ -2,7 +2,9 @@
 
 import pytest
 import torch
+from torch.nn import functional as F
 
+from mha_teach import scaled_dot_product_attention
 from mha_teach.exercises import chapter_09, evaluate
 
 BANK = {exercise.id: exercise for exercise in chapter_09.EXERCISES}
@@ -26,7 +28,7 @@ def test_what_differs_in_a_stack_is_no_accident(seed):
 @pytest.mark.parametrize("seed", [None, 1, 2])
 def test_attention_that_brings_nothing_to_normalised_tokens_hides_the_bug(seed):
     x, attended, *network = BANK["09-bug"].inputs(seed).values()
-    x = torch.nn.functional.layer_norm(x, x.shape[-1:])
+    x = F.layer_norm(x, x.shape[-1:])
     given = BANK["09-bug"].given(x, 0 * attended, *network)
     expected = chapter_09.finish(x, 0 * attended, *network)
     torch.testing.assert_close(given, expected, atol=1e-4, rtol=1e-4)
@@ -40,3 +42,20 @@ def test_a_block_that_adds_in_place_is_told():
 
     report = evaluate(BANK["09-block"], block)
     assert [o.name for o in report.outcomes if not o.holds] == ["inputs"]
+
+
+@pytest.mark.parametrize("part", ["", ".output"])
+def test_a_pair_used_as_a_tensor_is_asked_about(part):
+    def block(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
+        attended = scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v, mask)
+        attended = attended.output if part else attended
+        y = F.layer_norm(x + attended @ w_o, x.shape[-1:])
+        return F.layer_norm(y + (y @ w_in).relu() @ w_out, x.shape[-1:])
+
+    report = evaluate(BANK["09-block"], block)
+    assert report.passed == bool(part)
+    if not part:
+        assert report.first_failure.failure.question == (
+            "scaled_dot_product_attention returns a pair, output and weights. Which of "
+            "the two does this line need?"
+        )

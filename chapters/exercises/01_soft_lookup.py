@@ -11,7 +11,7 @@
 # | ●●● | `01-nearest` | measure how often the nearest key wins, and say why (optional) | 20 |
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
-# question. Run it as often as you like.
+# question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.
 #
 # - `hint("01-lookup")` gives the next of a few hints.
 # - `solution("01-lookup")` shows a worked solution, after your first attempt.
@@ -30,7 +30,7 @@ _ = torch.manual_seed(1)
 # ## ● Weights by hand
 #
 # One query asks three keys. Their dot products with it are $0$, $\ln 2$ and $\ln 7$; their values are the numbers 90, 10
-# and 20. No computer is needed: $e^{\ln 7}$ is 7.
+# and 20. No computer is needed: the powers $e^0$, $e^{\ln 2}$ and $e^{\ln 7}$ are 1, 2 and 7.
 #
 # > **Predict.** Fill in numbers, or fractions such as `3 / 8`:
 # >
@@ -102,8 +102,8 @@ check("01-bug", answers)
 #
 # Write it for many queries, and write softmax out: powers, divided by their sum. There is one difficulty. From a score of 89
 # on, $e^s$ is too large for a 32-bit number. `exp` then gives infinity, and infinity divided by infinity is nan, "not a
-# number". Scores may reach 300 here, and the weights must be right all the same. What you found for `shifted`, in the first
-# exercise, shows a way.
+# number". From −104 down it gives 0, and 0/0 is nan as well. Scores may lie anywhere from −300 to 300 here, and weights and output must
+# be right all the same. What you found for `shifted`, in the first exercise, shows a way. (The check looks at the numbers alone. PyTorch's `softmax` gives them, too; it takes the same way.)
 #
 # | argument | shape | what it is |
 # |---|---|---|
@@ -139,7 +139,7 @@ check("01-lookup", soft_lookup)
 #   of the two;
 # - `far`: the share as in `random`, with every query 1000 times as long.
 #
-# Draws differ, so a share may be off by 0.03.
+# A share lies between 0 and 1. Draws differ, so yours may be off by 0.03.
 #
 # Then say `why`, in a sentence or two: equation (2) of the chapter explains all four. No program can judge that sentence.
 # Compare it with the worked solution.

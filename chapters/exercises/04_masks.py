@@ -13,7 +13,7 @@
 # | ●●● | `04-leak` | write the test that catches a wrong mask of the right shape (optional) | 20 |
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
-# question. Run it as often as you like.
+# question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.
 #
 # - `hint("04-attention")` gives the next of a few hints.
 # - `solution("04-attention")` shows a worked solution, after your first attempt.
@@ -61,9 +61,9 @@ check("04-polarity", looks)
 # %% [markdown]
 # ## ●● A mask that is one axis off
 #
-# Sentences of different lengths, filled up with padding at the end. Any token may look at all real tokens of its sentence, and nobody
-# at padding. What padding tokens themselves look at matters to nobody, so they ask like any other. This is how someone wrote it. It
-# runs, and all weights sum to one.
+# Sentences of different lengths, filled up with padding at the end. Scores may be as low as −200. Every token, padding too, may look at all real tokens of its sentence,
+# and none at padding. (What padding gets is read by nobody. But a query that may look at nobody gets nan, so padding asks like any other
+# token.) This is how someone wrote it. It runs, and all weights sum to one.
 
 
 # %%
@@ -137,7 +137,9 @@ check("04-padding", padding)
 # $$ \operatorname{Attention}(Q, K, V) = \operatorname{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V, \qquad
 # M_{ij} = 0 \text{ or } -\infty $$
 #
-# Write it, for every mask: a query that may look at nobody has zero weights and a zero output, and spoils no gradient.
+# Write it, for every mask: a query that may look at nobody has zero weights and a zero output, and spoils no gradient. That is to say:
+# the gradients of what the other queries get reach `q`, `k` and `v`, and all are finite. And a forbidden key gets no weight even if all
+# scores are as low as −200.
 #
 # | argument | shape | what it is |
 # |---|---|---|
@@ -146,7 +148,8 @@ check("04-padding", padding)
 # | `v` | `(batch, n_k, d_v)` | the values |
 # | `mask` | `(batch, n_q, n_k)` or `(n_q, n_k)` | bool, True = may look |
 #
-# Return two tensors, the output `(batch, n_q, d_v)` first and the weights `(batch, n_q, n_k)` second. It should also run in float16.
+# Return two tensors, the output `(batch, n_q, d_v)` first and the weights `(batch, n_q, n_k)` second. In
+# float16 both should be as in float32, up to rounding; which dtype they have is left to you.
 
 
 # %%
@@ -163,8 +166,10 @@ check("04-attention", attention)
 # Somebody gives you a function `attend`. It takes tokens `(n, 8)` and returns an output for each, `(n, 8)`. You cannot see inside. The
 # output of a token should depend on that token and on every token before it, and on no later one. Does it?
 #
-# Write `is_causal(attend, n)`: True if so, False if not. It will be tried on heads that are right, on some that leak in a single cell of
-# the table or faintly, and on some that see too little. An output that is nan is wrong. Here are three to try it on yourself:
+# Write `is_causal(attend, n)`: True if so, False if not. It will be tried on a head that is right, on some that leak in a single cell of
+# the table or faintly, in the fourth digit, and on some that see too little, if only by one cell. An output that is nan is wrong. Give
+# `attend` tokens of ordinary size, such as those of `torch.randn`: numbers beyond all measure make nan of any head. Points are for
+# telling heads apart: a yes or a no to all of them earns next to none. Here are three to try it on yourself:
 
 # %%
 def past(x):

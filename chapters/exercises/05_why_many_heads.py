@@ -11,7 +11,7 @@
 # | ●●● | `05-line` | measure what a matrix can read from one average, and say why (optional) | 20 |
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
-# question. Run it as often as you like.
+# question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.
 #
 # - `hint("05-hand")` gives the next of a few hints.
 # - `solution("05-hand")` shows a worked solution, after your first attempt.
@@ -39,7 +39,7 @@ _ = torch.manual_seed(5)
 # > - `uneven`: what it returns after the exchange, with a weight of ¾ on a and ¼ on b;
 # > - `averages`: each token holds one of 6 letters, perhaps the same one, and the values are one-hot. With ½ and ½, how many different
 # >   outputs are there?
-# > - `two`: the parameters of `MultiHeadAttention(20, num_heads=2, bias=False)`. With one head there are 1,600;
+# > - `two`: the parameters of `MultiHeadAttention(20, num_heads=2, bias=False)`;
 # > - `wide`: the parameters of `MultiHeadAttention(20, num_heads=2, d_k=20, bias=False)`.
 
 # %%
@@ -138,7 +138,7 @@ check("05-hand", by_hand)
 #
 # > **Predict.** Of the 100 pairs, how many first letters will a matrix get right? How many second letters?
 #
-# Count pairs:
+# Count pairs (in `bent`, where rounding has a say, a few more or less will do):
 #
 # - `even`: at $\alpha = 0.5$, the most that any readout can get right, whatever it is;
 # - `first`: at 0.7, the first letters that the matrix gets right;

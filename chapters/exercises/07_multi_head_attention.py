@@ -11,7 +11,7 @@
 # | ●●● | `07-rank` | measure what a small $d_k$ takes away, and say why (optional) | 20 |
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
-# question. Run it as often as you like.
+# question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.
 #
 # - `hint("07-mha")` gives the next of a few hints.
 # - `solution("07-mha")` shows a worked solution, after your first attempt.

@@ -11,7 +11,7 @@
 # | ●●● | `08-permute` | let two heads change places, measure what changes, and say why (optional) | 20 |
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
-# question. Run it as often as you like.
+# question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.
 #
 # - `hint("08-gate")` gives the next of a few hints.
 # - `solution("08-gate")` shows a worked solution, after your first attempt.
@@ -98,7 +98,7 @@ check("08-bug", terms)
 # %% [markdown]
 # ## ●● A gate for each head
 #
-# $$ \mathrm{output} = \sum_{i=1}^{h} g_i\, \mathrm{head}_i\, W_i^O $$
+# $$ \mathrm{output} = \sum_{i=0}^{h-1} g_i\, \mathrm{head}_i\, W_i^O $$
 #
 # Write it. There is no bias.
 #
@@ -113,12 +113,12 @@ check("08-bug", terms)
 
 
 # %%
-def gate(head_outputs, w_o, gate):
+def gated(head_outputs, w_o, gate):
     return None
 
 
 # %%
-check("08-gate", gate)
+check("08-gate", gated)
 
 # %% [markdown]
 # ## ●●● Two heads change places

@@ -4,6 +4,7 @@ Open ``chapter_07.py`` to see what an exercise is made of, ``bank.py`` for the w
 is written in.
 """
 
+import reprlib
 from difflib import get_close_matches
 from typing import Any
 
@@ -55,7 +56,9 @@ def check(id: str, answer: Any = None, seed: Seed = None) -> Report:
     answer
         A function, or a dict of values, as the statement says. None is no attempt.
     seed
-        Draws the inputs. None is one fixed, public seed.
+        Draws the inputs: an int or a str. None is the public seed, the same for all,
+        and the only one whose results are kept: others are for more practice, or for
+        a teacher. The report shows them.
 
     Returns
     -------
@@ -65,12 +68,17 @@ def check(id: str, answer: Any = None, seed: Seed = None) -> Report:
     Raises
     ------
     TypeError, ValueError
-        If the id is no string, or there is no such exercise. Nothing that the answer
-        does is raised, except KeyboardInterrupt.
+        If the id is no string, there is no such exercise, or the seed is no seed.
+        Nothing that the answer does is raised, except KeyboardInterrupt.
+
+    Notes
+    -----
+    Points are for practice and make no grade: an answer runs beside the reference and
+    could look it up.
     """
     exercise = _find(id)
     report = evaluate(exercise, answer, seed)
-    if not report.not_attempted:
+    if report.attempted and seed is None:
         _progress.record(id, report.share)
         _passed_last[id] = report.passed
     print(report)
@@ -125,19 +133,25 @@ def progress() -> None:
     if _progress.is_kept():
         print(f"Kept in {_progress.path()}, on this machine only.")
     else:
-        print(f"{_progress.path()} cannot be written: kept for this session only.")
+        print(
+            f"{_progress.path()} cannot be written: kept for this session only. "
+            "Set MHA_TEACH_PROGRESS to another file before you start Jupyter."
+        )
     for file in _progress.damaged_files():
-        print(f"Some lines could not be read; the old file is kept as {file.name}.")
+        print(f"Some lines could not be read; the old file is kept as {file}.")
 
 
 def _find(id: str) -> Exercise:
     if not isinstance(id, str):
         raise TypeError(
-            f"the exercise id comes first and is a string, got {type(id).__name__}; "
+            f"the exercise id comes first and is a string, got {reprlib.repr(id)}; "
             'write check("07-mha", mha)'
         )
     if id not in EXERCISES:
-        nearest = get_close_matches(id, EXERCISES, n=2, cutoff=0.6)
+        text = id.lower()
+        nearest = get_close_matches(text, EXERCISES, n=2, cutoff=0.6)
+        if len(text) > 1:  # such as "04"
+            nearest = [i for i in EXERCISES if i.startswith(text)] or nearest
         guess = f"did you mean {' or '.join(map(repr, nearest))}? " if nearest else ""
         raise ValueError(
             f"there is no exercise {id!r}; {guess}progress() lists them all"

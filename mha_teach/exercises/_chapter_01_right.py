@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from mha_teach import scaled_dot_product_attention
 
 
-def weigh_by_softmax(a, b, v_1, v_2, v_3):
-    scores = torch.tensor([1.0, a, b], dtype=torch.float64).log()
+def weigh_by_softmax(power_2, power_3, v_1, v_2, v_3):
+    scores = torch.tensor([1.0, power_2, power_3], dtype=torch.float64).log()
     values = torch.tensor([v_1, v_2, v_3], dtype=torch.float64)
 
     def weights(scores):
@@ -28,22 +28,23 @@ def weigh_by_softmax(a, b, v_1, v_2, v_3):
     }
 
 
-def weigh_in_floats(a, b, v_1, v_2, v_3):
-    powers = [math.exp(score) for score in (0, math.log(a), math.log(b))]
+def weigh_in_floats(power_2, power_3, v_1, v_2, v_3):
+    scores = (0, math.log(power_2), math.log(power_3))
+    powers = [math.exp(score) for score in scores]
     weights = [power / sum(powers) for power in powers]
     return {
         "most": float(max(v_1, v_2, v_3)),
         "hot": round((v_1 + v_2 + v_3) / 3, 3),
         "cold": float(v_3),
-        "ratio": float(b * b),
+        "ratio": float(power_3 * power_3),
         "shifted": weights[2],
         "output": sum(w * v for w, v in zip(weights, (v_1, v_2, v_3), strict=True)),
         "third": weights[2],
     }
 
 
-def weigh_in_numpy(a, b, v_1, v_2, v_3):
-    answer = weigh_in_floats(a, b, v_1, v_2, v_3)
+def weigh_in_numpy(power_2, power_3, v_1, v_2, v_3):
+    answer = weigh_in_floats(power_2, power_3, v_1, v_2, v_3)
     return {name: np.float32(value) for name, value in answer.items()}
 
 

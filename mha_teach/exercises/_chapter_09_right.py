@@ -99,6 +99,16 @@ def block_by_hand(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
     return _normed(x + (x @ w_in).clamp(min=0) @ w_out)
 
 
+def block_with_the_norm_of_the_chapter(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
+    def norm(t):
+        spread = t.std(-1, correction=0, keepdim=True)
+        return (t - t.mean(-1, keepdim=True)) / (spread + 1e-5)
+
+    attended = F.scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v, mask)
+    x = norm(x + attended @ w_o)
+    return norm(x + (x @ w_in).relu() @ w_out)
+
+
 def block_fused(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
     norm = nn.LayerNorm(x.shape[-1])
     attended = F.scaled_dot_product_attention(x @ w_q, x @ w_k, x @ w_v, attn_mask=mask)

@@ -5,9 +5,10 @@ first imported: code that later replaces ``torch.allclose`` changes no verdict.
 """
 
 from collections.abc import Sequence
+from decimal import Decimal
 from itertools import islice
 from math import isfinite, isnan, sqrt
-from numbers import Number
+from numbers import Number, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ MOST_ENTRIES = 1_000_000
 ROWS = (Tensor, np.ndarray, list, tuple)
 
 _entries = Tensor.tolist
+_array = Tensor.numpy
 
 
 class Difference(NamedTuple):
@@ -45,7 +47,8 @@ def difference(
     axes
         The names of the axes, separated by spaces.
     reveal
-        Whether the expected sizes and numbers may be shown.
+        Whether the expected sizes and numbers may be shown. If not, nothing is said
+        of what was expected but its kind, and only if that is missed.
     """
     if isinstance(expected, str):
         return _text_difference(expected, got)
@@ -65,10 +68,21 @@ def named_sizes(shape: Sequence[int], axes: str) -> str:
 def has_nan(value: Any) -> bool:
     """Return whether a tensor, an array or a number holds a nan, if not too large."""
     try:
-        found = _as_tensor(value)
+        found = as_tensor(value)
         if found.numel() > MOST_ENTRIES:
             return False
         return any(map(isnan, _entries(found.flatten())))
+    except (TypeError, ValueError, RuntimeError):
+        return False
+
+
+def says_little(value: Any) -> bool:
+    """Return whether quite different answers may give the same: one number, or nan."""
+    if isinstance(value, list | tuple) or has_nan(value):
+        return has_nan(value)
+    try:
+        found = as_tensor(value)
+        return found.numel() <= MOST_ENTRIES and len(set(_entries(found.flatten()))) < 2
     except (TypeError, ValueError, RuntimeError):
         return False
 
@@ -78,10 +92,44 @@ def is_sparse(value: Any) -> bool:
     return isinstance(value, Tensor) and "sparse" in str(value.layout)
 
 
-def _as_tensor(value: Any) -> Tensor:
+def is_unchanged(before: Any, after: Any) -> bool:
+    """Return whether a tensor or a list is as it was, bit by bit."""
+    try:
+        if isinstance(before, list):
+            return before == after
+        return _bits(before) == _bits(after)
+    except Exception:  # its new entries raise, or it is on no device
+        return False
+
+
+def _bits(tensor: Tensor) -> tuple:
+    laid_out = tensor.detach().flatten().view(torch.uint8)
+    return tensor.shape, tensor.dtype, _array(laid_out).tobytes()
+
+
+def coarse_type(expected: Any, got: Any) -> str:
+    """Return the name of the half-precision type that is all that is wrong, if any."""
+    try:
+        wanted, found = torch.as_tensor(expected), as_tensor(got)
+        kind = torch.finfo(found.dtype)
+        if kind.bits > 16 or found.dtype == wanted.dtype or found.shape != wanted.shape:
+            return ""
+        a, b = _entries(wanted.flatten()), _entries(found.flatten())
+    except (TypeError, ValueError, RuntimeError):
+        return ""
+    margin = 8 * kind.eps * max((1.0, *map(abs, filter(isfinite, a))))
+    return "" if _off(a, b, margin) else str(found.dtype).removeprefix("torch.")
+
+
+def as_tensor(value: Any) -> Tensor:
     """Turn numbers into a tensor; a range or a generator may have no end."""
     if not isinstance(value, (*ROWS, Number, np.generic)):
         raise TypeError
+    if isinstance(value, Real | Decimal) and not isinstance(value, int | np.generic):
+        try:
+            value = float(value)
+        except OverflowError as error:
+            raise ValueError from error
     return torch.as_tensor(value).detach()
 
 
@@ -99,7 +147,7 @@ def _shape_difference(
     if not isinstance(got, ROWS) or isinstance(got, Tensor) and got.numel() > MOST_AXES:
         return Difference(wanted, _kind(got))
     try:
-        found = tuple(int(size) for size in islice(got, MOST_AXES + 1))
+        found = tuple(_size(size, got) for size in islice(got, MOST_AXES + 1))
     except (TypeError, ValueError, OverflowError, RuntimeError):
         return Difference(wanted, _kind(got))
     if len(found) > MOST_AXES:
@@ -114,40 +162,53 @@ def _shape_difference(
     return Difference(wanted, f"{found}: look at {' and '.join(off)}")
 
 
+def _size(size: Any, shape: Any) -> int:
+    """Read one size of a shape; a list of tensors or of fractions is no shape."""
+    if isinstance(size, Tensor) and not isinstance(shape, Tensor) or size != int(size):
+        raise TypeError
+    return int(size)
+
+
 def _number_difference(
     expected: Tensor, got: Any, axes: str, reveal: bool
 ) -> Difference | None:
+    sort = _sort(expected.dtype)
     if expected.dim():
         wanted = f"a tensor {named_sizes(expected.shape, axes)}"
+    elif reveal:
+        wanted = _number(_entries(expected))
     else:
-        wanted = _number(_entries(expected)) if reveal else "another number"
+        wanted = "True or False" if sort == "True or False" else "one number"
     try:
-        found = _as_tensor(got)
+        found = as_tensor(got)
     except (TypeError, ValueError, RuntimeError):
         return Difference(wanted, _kind(got))
     if found.shape != expected.shape:
         if expected.dim() and found.dim():
             return _shape_difference(tuple(expected.shape), found.shape, axes, reveal)
         return Difference(wanted if expected.dim() else "one number", _kind(got))
-    sort, wanted_sort = _sort(found.dtype), _sort(expected.dtype)
-    if sort != wanted_sort:
-        return Difference(wanted, f"{sort}, not {wanted_sort}")
     try:
         a, b = _entries(expected.flatten()), _entries(found.flatten())
     except RuntimeError:  # a sparse tensor, or one on the meta device
         return Difference(wanted, _kind(got))
+    if _sort(found.dtype) != sort:
+        said = f"{_sort(found.dtype)}, not {sort}" if expected.dim() else str(b[0])
+        return Difference(wanted, said)
     margin = 0.0
     if expected.is_floating_point():
         margin = TOLERANCE * max((1.0, *map(abs, filter(isfinite, a))))
     off = _off(a, b, margin)
     if not off:
         return None
-    if not expected.dim():
-        return Difference(wanted, _number(b[0]) + (_factor(a, b) if reveal else ""))
+    if not expected.dim() and not reveal:
+        return Difference("", _number(b[0], digits=7))
     worst = max(off, key=lambda i: float("inf") if isnan(b[i]) else abs(a[i] - b[i]))
+    wanted, said = _told_apart(a[worst], b[worst])
+    if not expected.dim():
+        return Difference(wanted, said + _factor(a, b))
     place = _place(worst, expected.shape, axes)
     share = _factor(a, b) or f"; {len(off)} of {len(a)} entries differ"
-    return Difference(f"{_number(a[worst])} at {place}", _number(b[worst]) + share)
+    return Difference(f"{wanted} at {place}", said + share)
 
 
 def _off(expected: list, got: list, margin: float) -> list[int]:
@@ -182,7 +243,8 @@ def _factor(expected: list, got: list) -> str:
         abs(g - factor * e) > margin for e, g in zip(expected, got, strict=True)
     ):
         return ""
-    return f", which is {factor:.3g}{_as_root(factor)} times the expected"
+    _, said = _told_apart(1, factor)
+    return f", which is {said}{_as_root(factor)} times the expected"
 
 
 def _as_root(factor: float) -> str:
@@ -194,11 +256,20 @@ def _as_root(factor: float) -> str:
     return ""
 
 
-def _number(value: float | int) -> str:
+def _told_apart(expected: float | int, got: float | int) -> tuple[str, str]:
+    """Write two different numbers with as few digits as show that they differ."""
+    for digits in (3, 5, 7):
+        pair = _number(expected, digits), _number(got, digits)
+        if pair[0] != pair[1]:
+            break
+    return pair
+
+
+def _number(value: float | int, digits: int = 3) -> str:
     if isinstance(value, bool):
         return str(value)
     is_whole = abs(value) < 1e15 and value % 1 == 0
-    return str(int(value)) if is_whole else f"{value:.3g}"
+    return str(int(value)) if is_whole else f"{value:.{digits}g}"
 
 
 def _sort(dtype: torch.dtype) -> str:
@@ -218,7 +289,7 @@ def _kind(got: Any) -> str:
         kind = "a sparse tensor" if is_sparse(got) else "a tensor"
         return f"{kind} of shape {tuple(got.shape)}"
     if isinstance(got, list | tuple):
-        return f"a {type(got).__name__} of {len(got)}"
+        return f"a {'list' if isinstance(got, list) else 'tuple'} of {len(got)}"
     if isinstance(got, int | float | str):
         return f"{got!r:.40}"
     return f"a value of type {type(got).__name__}"

@@ -14,11 +14,13 @@ _unkept: dict[str, float] = {}
 
 
 def path() -> Path:
-    """Return ``MHA_TEACH_PROGRESS`` if set, else a file in the user's data folder."""
+    """Return ``MHA_TEACH_PROGRESS`` if set, else a file in the user's data folder.
+
+    Of a link it is the file behind it, which is read, written and set aside.
+    """
     chosen = os.environ.get("MHA_TEACH_PROGRESS")
-    if chosen:
-        return Path(os.path.expanduser(chosen))
-    return platformdirs.user_data_path("mha-teach") / "progress.jsonl"
+    usual = platformdirs.user_data_path("mha-teach") / "progress.jsonl"
+    return Path(os.path.realpath(os.path.expanduser(chosen or usual)))
 
 
 def record(exercise_id: str, share: float) -> None:
@@ -40,8 +42,12 @@ def best() -> dict[str, float]:
 
 
 def is_kept() -> bool:
-    """Return whether every result so far could be written."""
-    return not _unkept
+    """Return whether every result so far was written, and the next one can be."""
+    place = path()
+    while not os.path.exists(place) and place != place.parent:
+        place = place.parent
+    is_kind = os.path.isfile if place == path() else os.path.isdir
+    return not _unkept and is_kind(place) and os.access(place, os.W_OK)
 
 
 def damaged_files() -> list[Path]:

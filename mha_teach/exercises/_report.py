@@ -3,17 +3,24 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+FORM = "form"  # the name of the outcome of what cannot be tried at all
+
 
 class Failure(NamedTuple):
-    """Why a property does not hold; ``notes`` are labelled lines to show besides."""
+    """Why a property does not hold; ``notes`` are labelled lines to show besides.
+
+    ``compared`` says what the two numbers are, where the answer did not return them.
+    """
 
     expected: str
     got: str
     question: str = ""
     notes: tuple[tuple[str, str], ...] = ()
+    compared: str = ""
 
     def __str__(self) -> str:
         details = (
+            ("compared", self.compared),
             ("expected", self.expected),
             ("got", self.got),
             *self.notes,
@@ -66,6 +73,10 @@ class Report:
         Why there was nothing to try; empty if there was.
     setting
         The sizes that a dict of values answers for.
+    seed
+        What drew the inputs; None is the public seed.
+    unknown
+        Keys of a dict of values that are not asked for.
     """
 
     id: str
@@ -73,6 +84,13 @@ class Report:
     outcomes: tuple[Outcome, ...] = ()
     not_attempted: str = ""
     setting: str = ""
+    seed: int | str | None = None
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def attempted(self) -> bool:
+        """Whether there was something to try: what has not the form is no attempt."""
+        return any(o.filled_in and o.name != FORM for o in self.outcomes)
 
     @property
     def held(self) -> int:
@@ -91,8 +109,11 @@ class Report:
 
     @property
     def score(self) -> float:
-        """The points earned: the share that holds, of the exercise's points."""
-        return round(self.points * self.share, 2)
+        """The points earned: half of them by the share that holds, half if all do.
+
+        So an answer that misses the one thing an exercise is about gets less than half.
+        """
+        return round(self.points * (self.share + self.passed) / 2, 2)
 
     @property
     def first_failure(self) -> Outcome | None:
@@ -103,11 +124,15 @@ class Report:
         if self.not_attempted:
             return f"{self.id}: not attempted yet. {self.not_attempted}"
         first = self.first_failure
-        lines = [self.id + _bracketed(self.setting)]
+        drawn = "" if self.seed is None else f"seed={self.seed!r}"
+        used = ", ".join(filter(None, (self.setting, drawn)))
+        lines = [self.id + _bracketed(used)]
         for outcome in self.outcomes:
             lines.append(str(outcome))
             if outcome is first:
                 lines.append(str(outcome.failure))
+        if self.unknown and not all(outcome.filled_in for outcome in self.outcomes):
+            lines.append(f"? {', '.join(self.unknown)}: no entry of this exercise")
         lines.append(self._result())
         return "\n".join(lines)
 
@@ -119,7 +144,8 @@ class Report:
         result = f"{self.held} of {len(self.outcomes)} properties hold"
         if self.passed:
             return f"{result}: passed, {self._points()}."
-        return f"{result}. Each counts the same: {self._points()}."
+        rule = "Half of the points go by that share, the rest need all of them"
+        return f"{result}. {rule}: {self._points()}."
 
     def _points(self) -> str:
         return f"{self.score:g} of {self.points} points"

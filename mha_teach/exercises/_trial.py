@@ -9,20 +9,31 @@ import functools
 import inspect
 import io
 import linecache
-import random
+import reprlib
 import traceback
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from mha_teach.exercises._compare import Difference, difference, named_sizes
-from mha_teach.exercises._questions import about_error, about_result, about_value
-from mha_teach.exercises._report import Failure, Outcome, Report
+from mha_teach.exercises._compare import (
+    Difference,
+    difference,
+    is_unchanged,
+    named_sizes,
+    says_little,
+)
+from mha_teach.exercises._questions import (
+    about_backward,
+    about_error,
+    about_precision,
+    about_result,
+    about_value,
+)
+from mha_teach.exercises._report import FORM, Failure, Outcome, Report
+from mha_teach.exercises._settings import Interrupts, kept, neutral
 from mha_teach.exercises.bank import Exercise, Inputs, Property, Seed, call
 
 MAX_DEPTH = 9  # of lists in lists, one of which may contain itself
@@ -31,65 +42,51 @@ LINE_LENGTH = 200
 
 
 def evaluate(exercise: Exercise, answer: Any, seed: Seed = None) -> Report:
-    """Try every property of an exercise on an answer."""
-    # Not for each call: Python would show a warning again after each restoring.
-    with warnings.catch_warnings(), _settings_kept():
-        trial = _Trial(exercise, answer, seed)
-        try:
-            not_attempted = trial.why_not_attempted()
-            outcomes = () if not_attempted else trial.outcomes()
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            not_attempted, outcomes = "", (_form(_unreadable(error)),)
-    setting = "" if exercise.wants_function else exercise.setting(seed)
-    return Report(exercise.id, exercise.points, outcomes, not_attempted, setting)
+    """Try every property of an exercise on an answer.
+
+    Points are for practice and make no grade: an answer runs in the same process as
+    the reference and could look it up. There is no time limit either.
+    """
+    if not isinstance(seed, int | str | None):
+        raise TypeError(
+            f"seed must be None, an int or a str, got {reprlib.repr(seed)}; "
+            "None is the public seed"
+        )
+    with Interrupts() as interrupts:
+        # Not for each call: Python would show a warning again after each restoring.
+        return interrupts.within(
+            neutral(), _evaluated, exercise, answer, seed, interrupts
+        )
 
 
-def _use_deterministic_algorithms(debug_mode: int) -> None:
-    torch.use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
-
-
-_SETTINGS = (
-    (torch.get_default_dtype, torch.set_default_dtype),
-    (torch.is_grad_enabled, torch.set_grad_enabled),
-    (torch.get_num_threads, torch.set_num_threads),
-    (torch.get_deterministic_debug_mode, _use_deterministic_algorithms),
-)
-_RANDOM_STATES = (
-    (random.getstate, random.setstate),
-    (np.random.get_state, np.random.set_state),  # noqa: NPY002
-    (torch.get_rng_state, torch.set_rng_state),
-)
-
-
-@contextmanager
-def _settings_kept() -> Iterator[None]:
-    """Restore the random states and torch's settings that an answer may change."""
-    settings = [read() for read, _ in _SETTINGS]
-    states = [read() for read, _ in _RANDOM_STATES]
+def _evaluated(
+    exercise: Exercise, answer: Any, seed: Seed, interrupts: Interrupts
+) -> Report:
+    trial = _Trial(exercise, answer, seed, interrupts)
     try:
-        with _on_cpu():
-            yield
-    finally:
-        for (read, write), value in zip(_SETTINGS, settings, strict=True):
-            if read() != value:
-                write(value)
-        for (_, write), state in zip(_RANDOM_STATES, states, strict=True):
-            write(state)
+        not_attempted = trial.why_not_attempted()
+        outcomes = () if not_attempted else trial.outcomes()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        not_attempted, outcomes = "", (_form(_unreadable(error)),)
+    return Report(
+        exercise.id,
+        exercise.points,
+        outcomes,
+        not_attempted,
+        setting="" if exercise.wants_function else exercise.setting(seed),
+        seed=seed,
+        unknown=_unknown_keys(exercise, answer),
+    )
 
 
-@contextmanager
-def _on_cpu() -> Iterator[None]:
-    """Make the CPU, where inputs are drawn, the default device for a while."""
-    device = torch.get_default_device()
-    torch.set_default_device("cpu")
-    try:
-        yield
-    finally:
-        torch.set_default_device(None)
-        if torch.get_default_device() != device:
-            torch.set_default_device(device)
+def _unknown_keys(exercise: Exercise, answer: Any) -> tuple[str, ...]:
+    if exercise.wants_function or not issubclass(type(answer), dict):
+        return ()
+    names = [prop.name for prop in exercise.properties]
+    keys = [key for key in dict.keys(answer) if type(key) is str]
+    return tuple(_cut(key) for key in keys if key not in names)
 
 
 class _Raised(NamedTuple):
@@ -102,14 +99,20 @@ class _Raised(NamedTuple):
         return isinstance(other, _Raised) and repr(self.error) == repr(other.error)
 
 
+_NOTHING = object()  # in place of a result, when a call has raised
+
+
 class _Trial:
     """One answer to one exercise: what it returned and printed last, and overwrote."""
 
-    def __init__(self, exercise: Exercise, answer: Any, seed: Seed):
+    def __init__(
+        self, exercise: Exercise, answer: Any, seed: Seed, interrupts: Interrupts
+    ):
         self.exercise, self.answer, self.seed = exercise, answer, seed
+        self.interrupts = interrupts
         self.input_names = list(exercise.inputs(seed))
         self.values: dict[Callable, Any] = {}
-        self.returned: Any = None
+        self.returned: Any = _NOTHING
         self.printed = ""
         self.overwritten: set[str] = set()
 
@@ -191,15 +194,18 @@ class _Trial:
         )
         reason = str(error).partition("\n")[0]
         got = f"{type(error).__name__}: {_cut(reason)}"
-        if line:
-            by_kind = about_error(error)
+        if line or self.returned is _NOTHING:
+            by_kind = prop.on_error or about_error(error)
         else:
-            by_kind = self._about_returned() or prop.question
+            by_kind = about_backward(error) or self._about_returned() or prop.question
         question = self._known_slip(raised, prop) or by_kind
         return Failure("a result", got, question, notes)
 
     def _mismatch(self, observed: Any, prop: Property) -> Failure | None:
-        expected = self._observed_by(self.exercise.reference, prop)
+        try:
+            expected = self._observed_by(self.exercise.reference, prop)
+        except Exception as error:
+            return _not_to_blame(error)
         found = self._difference(expected, observed, prop)
         if found is None:
             return None
@@ -207,9 +213,13 @@ class _Trial:
             by_kind = self._about_returned()
         else:
             by_kind = about_value(expected, observed)
+        if not self.exercise.wants_function and not isinstance(expected, str):
+            handed_in = self.answer.get(prop.name)  # not rounded, nor taken to a goal
+            found = self._difference(expected, handed_in, prop) or found
         notes = (("printed", self.printed),)
+        by_kind = about_precision(expected, observed) or by_kind
         question = self._known_slip(observed, prop) or by_kind or prop.question
-        return Failure(*found, question, notes)
+        return Failure(*found, question, notes, prop.compared)
 
     def _about_returned(self) -> str:
         is_tensor_wanted = "returns" in self.exercise.axes
@@ -219,12 +229,16 @@ class _Trial:
         """Return the question for the wrong answer that gives the same, if any.
 
         Of several, the one that gives the same in most of the other properties too.
+        Where there is little to see, it must do so in all of them.
         """
         alike = [
             wrong
             for wrong in self.exercise.wrong
             if wrong.fails == prop.name and self._equals(wrong.answer, observed, prop)
         ]
+        if self.exercise.wants_function and says_little(observed):
+            everywhere = len(self.exercise.properties)
+            alike = [w for w in alike if self._agreement(w.answer) == everywhere]
         if len(alike) > 1:
             alike.sort(key=lambda wrong: self._agreement(wrong.answer), reverse=True)
         return alike[0].question if alike else ""
@@ -241,9 +255,9 @@ class _Trial:
         failure = Failure(
             f"{names} as before the call",
             f"{names} overwritten",
-            "Which line writes into a tensor that was passed in?",
+            "Which line changes what was passed in, in place of a copy?",
         )
-        return Outcome("inputs", "tensors passed in are left alone", "", failure)
+        return Outcome("inputs", "what is passed in is left alone", "", failure)
 
     def _is_as_given(self) -> bool:
         given = self.exercise.given
@@ -283,8 +297,9 @@ class _Trial:
         torch.default_generator.manual_seed(0)
         printed = io.StringIO()
         try:
-            with redirect_stdout(printed):
-                return observe(self._answer_on_copies, inputs)
+            return self.interrupts.within(
+                redirect_stdout(printed), observe, self._answer_on_copies, inputs
+            )
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -299,14 +314,16 @@ class _Trial:
             return self.answer
         copies = copy.deepcopy(inputs)
         try:
-            with _settings_kept():
-                self.returned = self.answer(*copies)
+            self.returned = _NOTHING
+            self.returned = self.interrupts.within(kept(), self.answer, *copies)
             return self.returned
         finally:
             for name, before, after in zip(
                 self.input_names, inputs, copies, strict=True
             ):
-                if isinstance(before, Tensor) and difference(before, after):
+                if isinstance(before, Tensor | list) and not is_unchanged(
+                    before, after
+                ):
                     self.overwritten.add(name)
 
 
@@ -315,7 +332,7 @@ def _cut(line: str) -> str:
 
 
 def _form(failure: Failure) -> Outcome:
-    return Outcome("form", "the answer has the form asked for", "", failure)
+    return Outcome(FORM, "the answer has the form asked for", "", failure)
 
 
 def _unreadable(error: BaseException) -> Failure:
@@ -324,6 +341,15 @@ def _unreadable(error: BaseException) -> Failure:
         "plain tensors, numbers, text or errors",
         f"something that raises {type(error).__name__} when looked at",
         "Which object of your own is in it? Hand in plain values instead.",
+    )
+
+
+def _not_to_blame(error: Exception) -> Failure:
+    """Say that the reference raised, as it does where torch itself is changed."""
+    return Failure(
+        "a worked solution that runs",
+        f"{type(error).__name__}: {_cut(str(error))}, in the solution itself",
+        "Your answer is not to blame. Is a part of torch replaced? Restart the kernel.",
     )
 
 

@@ -16,6 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mha_teach.exercises._compare import as_tensor
+from mha_teach.exercises._settings import neutral
+
 Inputs = dict[str, Any]
 Seed = int | str | None
 
@@ -46,17 +49,10 @@ def call(function: Callable, inputs: Inputs) -> Any:
     return function(*inputs.values())
 
 
-def shape_of(observe: Callable[[Callable, Inputs], Any]) -> Callable:
-    """Observe the shape of what is observed, or the thing itself if it has none."""
-
-    def observe_shape(function: Callable, inputs: Inputs) -> Any:
-        result = observe(function, inputs)
-        return tuple(result.shape) if hasattr(result, "shape") else result
-
-    return observe_shape
-
-
-shape = shape_of(call)
+def shape(function: Callable, inputs: Inputs) -> Any:
+    """Observe the shape of the result, or the result itself if it has none."""
+    result = call(function, inputs)
+    return tuple(result.shape) if hasattr(result, "shape") else result
 
 
 def of_pair(index: int) -> Callable[[Callable, Inputs], Any]:
@@ -68,6 +64,30 @@ def of_pair(index: int) -> Callable[[Callable, Inputs], Any]:
         return result[index] if is_pair else result
 
     return observe
+
+
+def sizes_of_pair(function: Callable, inputs: Inputs) -> Any:
+    """Observe the sizes of both tensors, or the result if it is no pair of them."""
+    result = call(function, inputs)
+    is_pair = isinstance(result, tuple | list) and len(result) == 2
+    if not is_pair or not all(hasattr(part, "shape") for part in result):
+        return result
+    return tuple(size for part in result for size in part.shape)
+
+
+def side_by_side(function: Callable, inputs: Inputs) -> Any:
+    """Observe both tensors of a pair, joined along the last axis.
+
+    What cannot be joined is observed as a text that names the two shapes.
+    """
+    result = call(function, inputs)
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        return result
+    try:
+        return torch.cat([as_tensor(part) for part in result], dim=-1)
+    except (TypeError, ValueError, RuntimeError):
+        kinds = [getattr(part, "shape", type(part).__name__) for part in result]
+        return " and ".join(str(k if isinstance(k, str) else tuple(k)) for k in kinds)
 
 
 def entry(key: str | int) -> Callable[[Callable, Inputs], Any]:
@@ -94,8 +114,11 @@ def near(
     def observe(function: Callable, inputs: Inputs) -> Any:
         value = entry(key)(function, inputs)
         try:
-            number = torch.as_tensor(value).detach().double().item()
+            found = as_tensor(value)
+            number = found.double().item()
         except (TypeError, ValueError, RuntimeError):  # not one number
+            return value
+        if found.dtype == torch.bool:  # yes or no
             return value
         for goal in known(inputs):
             if abs(number - goal) < margin(goal):
@@ -105,17 +128,22 @@ def near(
     return observe
 
 
-def words(key: str, at_least: int = 20) -> Callable[[Callable, Inputs], Any]:
-    """Observe whether an entry is a written answer; what it says is not judged."""
+def words(key: str) -> Callable[[Callable, Inputs], Any]:
+    """Observe whether an entry is a written answer; what it says is not judged.
+
+    Three words can be a reason. Chinese has no spaces between words, and three bytes
+    for most characters: twenty bytes will do as well.
+    """
 
     def observe(function: Callable, inputs: Inputs) -> Any:
         text = entry(key)(function, inputs)
         if not isinstance(text, str):
             return text
-        length = len(text.strip())
-        if length >= at_least:
-            return "a sentence or two"
-        return f"{length} characters" if length else ""
+        text = text.strip()
+        count = len(text.split())
+        if count >= 3 or len(text.encode()) >= 20:
+            return "three words or more"
+        return {0: "", 1: "1 word", 2: "2 words"}[count]
 
     return observe
 
@@ -137,6 +165,10 @@ class Property:
         What to look at, given a function and its inputs; the result by default.
     axes
         Names of the axes of what is observed; those of the result by default.
+    compared
+        What is observed, in words, where it is not what a function returns.
+    on_error
+        Asked if the learner's own code raises here and ran on the inputs before.
     """
 
     name: str
@@ -145,6 +177,8 @@ class Property:
     draw: Callable[[Draw], Inputs] | None = None
     observe: Callable[[Callable, Inputs], Any] = call
     axes: str | None = None
+    compared: str = ""
+    on_error: str = ""
 
 
 @dataclass(frozen=True)
@@ -160,7 +194,8 @@ class Wrong:
     answer
         A function of the exercise's inputs, like the reference.
     question
-        What to ask a learner whose answer gives the same, or raises the same error.
+        What to ask a learner whose answer gives the same, or raises the same error:
+        it must be true of any such answer, however it was written.
     """
 
     misconception: str
@@ -265,7 +300,7 @@ class Exercise:
         """Turn a function like the reference into what a learner would hand in."""
         if self.wants_function:
             return function
-        with torch.random.fork_rng(devices=[]):
+        with neutral():
             return function(*self.inputs(seed).values())
 
     def remarks(self) -> list[str]:

@@ -18,19 +18,20 @@ from mha_teach.exercises.bank import (
     entry,
     near,
     shape,
+    sizes_of_pair,
     slip,
     words,
 )
 
 
-def weigh(a, b, v_1, v_2, v_3):
-    """Look up among three keys that score 0, ln a and ln b."""
-    total = 1 + a + b  # e to the power of each score, added up
+def weigh(power_2, power_3, v_1, v_2, v_3):
+    """Look up among keys whose scores have the powers 1, power_2 and power_3."""
+    total = 1 + power_2 + power_3
     return {
-        "third": b / total,
-        "output": (v_1 + a * v_2 + b * v_3) / total,
-        "shifted": b / total,
-        "ratio": b**2 / 1**2,
+        "third": power_3 / total,
+        "output": (v_1 + power_2 * v_2 + power_3 * v_3) / total,
+        "shifted": power_3 / total,
+        "ratio": power_3**2 / 1**2,
         "cold": v_3,
         "hot": (v_1 + v_2 + v_3) / 3,
         "most": v_1,
@@ -38,9 +39,10 @@ def weigh(a, b, v_1, v_2, v_3):
 
 
 def _three_keys(draw: Draw) -> Inputs:
-    a = draw.one_of(2, 3)
+    power_2 = draw.one_of(2, 3)
     v_1 = draw.one_of(60, 90)
-    return {"a": a, "b": 9 - a, "v_1": v_1, "v_2": 10, "v_3": 20}
+    powers = {"power_2": power_2, "power_3": 9 - power_2}
+    return {**powers, "v_1": v_1, "v_2": 10, "v_3": 20}
 
 
 WEIGHTS = Exercise(
@@ -104,12 +106,12 @@ WEIGHTS = Exercise(
         "Dividing by 1/2 doubles a score, and that squares its power.",
     ),
     explanation=(
-        "The powers are 1, `a` and `b`, so the weights are these three divided by "
-        "their sum. Adding 5 multiplies every power by the same number, and the sum "
-        "with them: softmax sees differences only. Halving the temperature doubles the "
-        "differences and squares the ratios. Cold, the best key takes all; hot, all "
-        "keys share evenly. In between and always, the output is an average of the "
-        "values and cannot exceed the largest."
+        "The powers are 1, `power_2` and `power_3`, so the weights are these three "
+        "divided by their sum. Adding 5 multiplies every power by the same number, and "
+        "the sum with them: softmax sees differences only. Halving the temperature "
+        "doubles the differences and squares the ratios. Cold, the best key takes all; "
+        "hot, all keys share evenly. In between and always, the output is an average "
+        "of the values and cannot exceed the largest."
     ),
     wrong=(
         Wrong(
@@ -117,33 +119,42 @@ WEIGHTS = Exercise(
             "third",
             slip(
                 weigh,
-                '"third": b / total',
-                '"third": torch.tensor(b).log() / torch.tensor(a * b).log()',
+                '"third": power_3 / total',
+                '"third": torch.tensor(power_3).log()'
+                " / torch.tensor(power_2 * power_3).log()",
             ),
             "You divided a score by the sum of the scores. What comes before that?",
         ),
         Wrong(
             "The best key gets everything.",
             "third",
-            slip(weigh, '"third": b / total', '"third": 1'),
+            slip(weigh, '"third": power_3 / total', '"third": 1'),
             "That would be so at temperature 0. What do the other two get at 1?",
         ),
         Wrong(
             "All keys get the same.",
             "third",
-            slip(weigh, '"third": b / total', '"third": 1 / 3'),
+            slip(weigh, '"third": power_3 / total', '"third": 1 / 3'),
             "That is an even share. Do the keys score the same?",
         ),
         Wrong(
             "A score of 0 counts for nothing.",
             "third",
-            slip(weigh, '"third": b / total', '"third": b / (a + b)'),
+            slip(
+                weigh,
+                '"third": power_3 / total',
+                '"third": power_3 / (power_2 + power_3)',
+            ),
             "You left the first key out. What is e to the power of 0?",
         ),
         Wrong(
             "The output is the value of the best key.",
             "output",
-            slip(weigh, '"output": (v_1 + a * v_2 + b * v_3) / total', '"output": v_3'),
+            slip(
+                weigh,
+                '"output": (v_1 + power_2 * v_2 + power_3 * v_3) / total',
+                '"output": v_3',
+            ),
             "That is the value of one key. What do the others put in?",
         ),
         Wrong(
@@ -151,7 +162,7 @@ WEIGHTS = Exercise(
             "output",
             slip(
                 weigh,
-                '"output": (v_1 + a * v_2 + b * v_3) / total',
+                '"output": (v_1 + power_2 * v_2 + power_3 * v_3) / total',
                 '"output": (v_1 + v_2 + v_3) / 3',
             ),
             "In that mean every value counts the same. Do the weights say so?",
@@ -159,39 +170,47 @@ WEIGHTS = Exercise(
         Wrong(
             "Powers are weights.",
             "output",
-            slip(weigh, "(v_1 + a * v_2 + b * v_3) / total", "v_1 + a * v_2 + b * v_3"),
+            slip(
+                weigh,
+                "(v_1 + power_2 * v_2 + power_3 * v_3) / total",
+                "v_1 + power_2 * v_2 + power_3 * v_3",
+            ),
             "That is far beyond every value. By what must the powers be divided?",
         ),
         Wrong(
             "What is added to the scores is added to the powers.",
             "shifted",
-            slip(weigh, '"shifted": b / total', '"shifted": (b + 5) / (total + 3 * 5)'),
+            slip(
+                weigh,
+                '"shifted": power_3 / total',
+                '"shifted": (power_3 + 5) / (total + 3 * 5)',
+            ),
             "You added 5 to each power. What does adding 5 to a score do to its power?",
         ),
         Wrong(
             "A higher score always means a larger weight.",
             "shifted",
-            slip(weigh, '"shifted": b / total', '"shifted": 1'),
+            slip(weigh, '"shifted": power_3 / total', '"shifted": 1'),
             "All scores have grown, and all weights still sum to one. Can all grow?",
         ),
         Wrong(
             "The temperature leaves ratios alone.",
             "ratio",
-            slip(weigh, "b**2 / 1**2", "b"),
+            slip(weigh, "power_3**2 / 1**2", "power_3"),
             "That is the ratio at temperature 1. What happens to a difference of "
             "scores when both are divided by 1/2?",
         ),
         Wrong(
             "Twice as cold, twice the ratio.",
             "ratio",
-            slip(weigh, "b**2 / 1**2", "2 * b"),
+            slip(weigh, "power_3**2 / 1**2", "2 * power_3"),
             "It is the difference of the scores that doubles. What does that do to "
             "e to its power?",
         ),
         Wrong(
             "A temperature of 1/2 halves the scores.",
             "ratio",
-            slip(weigh, "b**2 / 1**2", "b**0.5"),
+            slip(weigh, "power_3**2 / 1**2", "power_3**0.5"),
             "You multiplied the scores by 1/2. What does the formula do with T?",
         ),
         Wrong(
@@ -274,9 +293,24 @@ def _two_keys(draw: Draw) -> Inputs:
     }
 
 
-def _score_gap(function: Callable, inputs: Inputs) -> Tensor:
-    """Read off by how much the first key outscores the second, for each query."""
-    return torch.as_tensor(call(function, inputs))[:, 0].logit()
+_LN_OF_TWO = (
+    "ln(a_1 / a_2) of the two weights, made from what you return; in call 1 at three "
+    "times the temperature"
+)
+
+
+def _gap_by(observe: Callable[[Callable, Inputs], Any]) -> Callable:
+    """Read off by how much the first key outscores the second, for each query.
+
+    Twice: no fixed number divides the scores of both calls as it should.
+    """
+
+    def observe_gaps(function: Callable, inputs: Inputs) -> Tensor:
+        hotter = inputs | {"temperature": 3 * inputs["temperature"]}
+        found = [observe(function, each) for each in (inputs, hotter)]
+        return torch.stack([torch.as_tensor(each)[:, 0].logit() for each in found])
+
+    return observe_gaps
 
 
 BUG = Exercise(
@@ -305,7 +339,8 @@ BUG = Exercise(
         Property(
             "rows",
             "equal values come out as they are",
-            "Whose weights must sum to one: those of a query, or those of a key?",
+            "Every value is the same here, so any average is that value. What do the "
+            "weights of one query add up to?",
             draw=_equal_values,
         ),
         Property(
@@ -313,8 +348,9 @@ BUG = Exercise(
             "two keys: their scores differ by q·(k_1 − k_2) / T",
             "The rows sum to one. What happens to a score before it becomes a share?",
             draw=_two_keys,
-            observe=_score_gap,
-            axes="query",
+            observe=_gap_by(call),
+            axes="call query",
+            compared=_LN_OF_TWO,
         ),
         Property(
             "lookup",
@@ -398,6 +434,13 @@ BUG = Exercise(
             "formula do with T?",
         ),
         Wrong(
+            "The temperature is always the 2 of the test.",
+            "two",
+            slip(answers, "/ temperature", "/ 2"),
+            "You divide by one number at every temperature. Which argument tells you "
+            "by what to divide?",
+        ),
+        Wrong(
             "Only directions should count.",
             "lookup",
             slip(answers, "k.mT", "F.normalize(k, dim=-1).mT"),
@@ -424,29 +467,28 @@ def soft_lookup(q, k, v, temperature):
 
 
 def _large_scores(draw: Draw) -> Inputs:
-    """Let the first query score 300 and 297 at two keys: exp cannot take that."""
+    """Let query 1 score -300, 300 and 297 at the first keys: exp cannot take that.
+
+    Query 2 scores about -300 at every key.
+    """
     inputs = _guests(draw)
-    first = inputs["k"][0]
-    inputs["q"][0] = 300 * inputs["temperature"] * first / first.square().sum()
-    inputs["k"][1] = 0.99 * first
+    q, k, _, temperature = inputs.values()
+    k[:, 0] = 1
+    k[:, 1:] = F.normalize(k[:, 1:], dim=-1)
+    k[0, 1:], k[2, 1:] = -k[1, 1:], 0.99 * k[1, 1:]
+    q[1, 0], q[1, 1:] = 0, 300 * temperature * k[1, 1:]
+    q[2, 0] = -300 * temperature
     return inputs
-
-
-def _sizes(function: Callable, inputs: Inputs) -> Any:
-    """Observe the sizes of both tensors, or the result if it is no pair of them."""
-    result = call(function, inputs)
-    is_pair = isinstance(result, tuple | list) and len(result) == 2
-    if not is_pair or not all(hasattr(part, "shape") for part in result):
-        return result
-    return tuple(size for part in result for size in part.shape)
 
 
 def _row_sums(function: Callable, inputs: Inputs) -> Tensor:
     return torch.as_tensor(entry(1)(function, inputs)).sum(dim=-1)
 
 
-def _weight_gap(function: Callable, inputs: Inputs) -> Tensor:
-    return torch.as_tensor(entry(1)(function, inputs))[:, 0].logit()
+def _large_scores_of_equal_values(draw: Draw) -> Inputs:
+    inputs = _large_scores(draw)
+    inputs["v"][:] = inputs["v"][:1].clone()
+    return inputs
 
 
 LOOKUP = Exercise(
@@ -464,21 +506,25 @@ LOOKUP = Exercise(
             "shape",
             "an output (n_q, d_v) and weights (n_q, n_k), in this order",
             "Return a pair: output, weights. Which shape has each of yours?",
-            observe=_sizes,
+            observe=sizes_of_pair,
             axes="query d_v query key",
         ),
         Property(
             "rows",
-            "the weights of each query sum to one",
-            "Along which axis does your softmax run? Which axis holds the keys?",
+            "the weights of each query sum to one, even at scores of 300 and of -300",
+            "Is each number that you return as a weight a power, divided by the sum of "
+            "the powers in its row? (A nan comes from 0/0 or ∞/∞: in float32, e to the "
+            "power of 100 is infinite, and e to the power of -200 is 0.)",
+            draw=_large_scores,
             observe=_row_sums,
             axes="query",
+            compared="the sum of each row of your weights",
         ),
         Property(
             "average",
             "equal values come out as they are",
             "The weights are shares. What have you done to their sum of values?",
-            draw=_equal_values,
+            draw=_large_scores_of_equal_values,
             observe=entry(0),
             axes="query d_v",
         ),
@@ -487,13 +533,15 @@ LOOKUP = Exercise(
             "two keys: their scores differ by q·(k_1 − k_2) / T",
             "Follow one score. What happens to it between the dot product and softmax?",
             draw=_two_keys,
-            observe=_weight_gap,
-            axes="query",
+            observe=_gap_by(entry(1)),
+            axes="call query",
+            compared=_LN_OF_TWO,
         ),
         Property(
             "weights",
-            "the weights of equation (1)",
+            "the weights of equation (1), at scores of any size",
             "Queries and keys of length 1 are right. What is different about others?",
+            draw=_large_scores,
             observe=entry(1),
             axes="query key",
         ),
@@ -501,17 +549,9 @@ LOOKUP = Exercise(
             "output",
             "an average with these weights",
             "The weights are right. Is the output made from them?",
+            draw=_large_scores,
             observe=entry(0),
             axes="query d_v",
-        ),
-        Property(
-            "large",
-            "scores of 300 and 297 give finite weights, and the right ones",
-            "e to the power of 100 is more than float32 can hold. Softmax sees only "
-            "differences: what may you subtract from each row first?",
-            draw=_large_scores,
-            observe=entry(1),
-            axes="query key",
         ),
     ),
     hints=(
@@ -553,6 +593,12 @@ LOOKUP = Exercise(
             "rows",
             slip(soft_lookup, " / powers.sum(dim=-1, keepdim=True)", ""),
             "Powers are positive. By what must each row be divided?",
+        ),
+        Wrong(
+            "The scores are what a map shows.",
+            "rows",
+            slip(soft_lookup, "@ v, weights", "@ v, scores"),
+            "Your second tensor is the scores. What makes weights of them?",
         ),
         Wrong(
             "An average divides by the number of values.",
@@ -612,25 +658,51 @@ LOOKUP = Exercise(
         ),
         Wrong(
             "exp copes with any score.",
-            "large",
+            "rows",
             slip(soft_lookup, " - scores.amax(dim=-1, keepdim=True)", ""),
             "Infinity divided by infinity is nan, not a number. What may be subtracted "
             "from every score of a row without changing a weight?",
         ),
         Wrong(
             "One number will do for all rows.",
-            "large",
+            "rows",
             slip(soft_lookup, "scores.amax(dim=-1, keepdim=True)", "scores.amax()"),
             "In other rows every power is 0 now, and 0 / 0 is nan. Whose largest "
             "score should each row subtract?",
         ),
         Wrong(
-            "A score that is too large may be cut off.",
-            "large",
+            "Any score of a row will do to subtract.",
+            "rows",
+            slip(soft_lookup, "scores.amax(dim=-1, keepdim=True)", "scores[:, :1]"),
+            "You subtract the score of the first key, and another one may still be 600 "
+            "above it. Which score of a row has none above it?",
+        ),
+        Wrong(
+            "The largest score is the one farthest from 0.",
+            "rows",
+            slip(soft_lookup, "scores.amax(", "scores.abs().amax("),
+            "Where all scores are about -300 you subtract 300 more, and every power is "
+            "0. Which key of that row should have the power 1?",
+        ),
+        Wrong(
+            "Only the weights have to be safe.",
+            "average",
+            slip(
+                soft_lookup,
+                "return weights @ v,",
+                "naive = scores.exp() / scores.exp().sum(dim=-1, keepdim=True)\n"
+                "    return naive @ v,",
+            ),
+            "Your weights are right, and the output is nan. Which weights was it made "
+            "from?",
+        ),
+        Wrong(
+            "A score that is too large or too small may be cut off.",
+            "weights",
             slip(
                 soft_lookup,
                 "scores - scores.amax(dim=-1, keepdim=True)",
-                "scores.clamp(max=80)",
+                "scores.clamp(-80, 80)",
             ),
             "Two scores of different size became the same. Does their difference not "
             "count?",

@@ -256,9 +256,14 @@ def _wider_values(function: Callable, inputs: Inputs) -> Any:
 
 
 def _score_gaps(function: Callable, inputs: Inputs) -> Tensor:
-    """Read off by how much key 0 outscores the others, which are all alike."""
-    weight = torch.as_tensor(function(*inputs.values()))[..., 0]
-    return weight.logit() + torch.tensor(inputs["k"].shape[1] - 1).log()
+    """Read off by how much key 0 outscores the others, which are all alike.
+
+    Once as drawn and once twice as wide: no fixed number divides both as it should.
+    """
+    q, k, v = inputs.values()
+    answers = [function(q, k, v), function(_twice(q, 2), _twice(k, 2), v)]
+    weight = torch.stack([torch.as_tensor(answer)[..., 0] for answer in answers])
+    return weight.logit() + torch.tensor(k.shape[1] - 1).log()
 
 
 def _twice(tensor: Tensor, dim: int) -> Tensor:
@@ -305,26 +310,31 @@ BUG = Exercise(
             "Two of each key get half of the weight each. Which number in your "
             "function grows with the number of keys?",
             observe=_everything_twice,
+            compared="your answers with everything twice, minus those without",
         ),
         Property(
             "alone",
             "a query gets the same alone as among others",
             "Which number in your function depends on how many queries there are?",
             observe=_a_query_alone,
+            compared="your answer to query 0 alone, minus the one among the others",
         ),
         Property(
             "wide",
             "wider values leave the weights alone",
             "What have the values to do with how well a key fits?",
             observe=_wider_values,
+            compared="your answers with wider values, minus those without",
         ),
         Property(
             "scale",
-            "scores are q·k / √d_k",
+            "scores are q·k / √d_k, at any width",
             "How many products does one dot product add up?",
             draw=_one_against_the_rest,
             observe=_score_gaps,
-            axes="batch query",
+            axes="call batch query",
+            compared="ln of the weight of key 0 over that of another key, made from "
+            "what you return; in call 1 with vectors twice as wide",
         ),
     ),
     hints=(
@@ -398,6 +408,13 @@ BUG = Exercise(
             "with d_k, and its variance?",
         ),
         Wrong(
+            "The vectors of the test are 7 wide, and so are all others.",
+            "scale",
+            slip(attention, _ROOT, "7**0.5"),
+            "You divide by the same number whatever the width is. Which of the tensors "
+            "knows how wide a query is?",
+        ),
+        Wrong(
             "The division was the bug.",
             "scale",
             slip(attention, f" / {_ROOT}", ""),
@@ -439,8 +456,9 @@ def _even_weights(draw: Draw) -> Inputs:
 
 
 def _two_keys_share(draw: Draw) -> Inputs:
+    """Leave so many keys without weight that a millionth for each is seen."""
     head, query, key = _sizes(draw)
-    weights = torch.zeros(head, query, key)
+    weights = torch.zeros(head, query, 100 * key)
     weights[..., :2] = 0.5
     return {"weights": weights}
 
@@ -471,13 +489,13 @@ ENTROPY = Exercise(
         Property(
             "even",
             "equal weights: ln of the number of keys",
-            "Every key has the surprise ln n here. Counted by their weights, what do "
-            "they add up to?",
+            "Every weight is 1/n here, and its surprise is ln n. Follow one weight "
+            "through your lines: where does it become something else?",
             draw=_even_weights,
         ),
         Property(
             "zeros",
-            "two keys share and the others have nothing: ln 2",
+            "two of many keys share and the others have nothing: ln 2",
             "What does your function add for a key of weight 0, and what should it?",
             draw=_two_keys_share,
         ),
@@ -491,7 +509,8 @@ ENTROPY = Exercise(
         Property(
             "heads",
             "sharper heads get smaller numbers, each its own",
-            "Do the rows of one head change the number of another?",
+            "Take one row with a very small weight, and go through it by hand. Then "
+            "take the mean over the rows of its head. Where do you part?",
         ),
     ),
     hints=(
@@ -555,11 +574,40 @@ ENTROPY = Exercise(
             slip(entropy, ".sum(dim=-1)", ".sum(dim=-2)"),
             "You add up over the queries first. Whose weights sum to one?",
         ),
+        *(
+            Wrong(
+                f"Adding {little} to a weight only keeps the logarithm finite.",
+                "even",
+                slip(entropy, ".clamp_min(tiny)", f".add({little})"),
+                f"You add {little} to every weight, and that changes every logarithm. "
+                "How can you spare the weights that are not 0?",
+            )
+            for little in ("1e-2", "1e-3", "1e-4")
+        ),
+        Wrong(
+            "The surprises of a row add up.",
+            "even",
+            slip(entropy, "(weights * surprise)", "surprise"),
+            "You add up the surprises as they are. How often is each of them met?",
+        ),
+        Wrong(
+            "The keys of a row have a mean.",
+            "even",
+            slip(entropy, ".sum(dim=-1)", ".mean(dim=-1)"),
+            "You divide by the number of keys. Who has counted the surprises already?",
+        ),
         Wrong(
             "The formula says it all; a weight of 0 takes care of itself.",
             "zeros",
             slip(entropy, ".clamp_min(tiny)", ""),
             "0 · ln 0 is nan here. What should a key without weight add?",
+        ),
+        Wrong(
+            "A millionth more for each weight does no harm.",
+            "zeros",
+            slip(entropy, "surprise = ", "weights = weights + 1e-6\n    surprise = "),
+            "Each key without weight adds a little here, and there are hundreds of "
+            "them. What should one of them add?",
         ),
         Wrong(
             "Entropy is the plain mean of the surprises.",
@@ -583,6 +631,13 @@ ENTROPY = Exercise(
                 "weights = weights.mean(dim=-2, keepdim=True)\n    surprise = ",
             ),
             "You mix the rows first. Does a mix of sure queries look sure?",
+        ),
+        Wrong(
+            "Below some small weight nothing matters.",
+            "heads",
+            slip(entropy, "clamp_min(tiny)", "clamp_min(0.01)"),
+            "You treat every weight below 0.01 as 0.01. Which surprises become too "
+            "small?",
         ),
         Wrong(
             "The most undecided query speaks for the head.",

@@ -13,7 +13,8 @@ from mha_teach.exercises.bank import (
     entry,
     of_pair,
     shape,
-    shape_of,
+    side_by_side,
+    sizes_of_pair,
     slip,
     words,
 )
@@ -247,6 +248,13 @@ def _a_question_twice(draw: Draw) -> Inputs:
     return inputs
 
 
+def _each_asks_the_other(function, inputs):
+    """Observe both: what the shorter sentence asks, and what the longer one asks."""
+    turned = inputs | {"x": inputs["context"], "context": inputs["x"]}
+    answers = [call(function, each) for each in (inputs, turned)]
+    return torch.cat([torch.as_tensor(answer) for answer in answers], dim=1)
+
+
 def _second_minus_first(function, inputs):
     output = torch.as_tensor(call(function, inputs))
     return output[:, 1] - output[:, 0]
@@ -290,14 +298,15 @@ BUG = Exercise(
         Property(
             "alone",
             "one token asks one token: its value comes back",
-            "With one key its weight is 1. Which token and which matrix are left?",
+            "With one key its weight is 1. Is yours? And what is multiplied by it: "
+            "which token, and which matrix?",
             draw=_one_token_each,
         ),
         Property(
             "self",
             "x asks itself: self-attention",
-            "The values are right. What do W^Q and W^K do, and along which axis must "
-            "weights sum to one?",
+            "The values are right, the weights are not. Which matrix makes queries, "
+            "which keys, what divides the scores, and what do weights add up to?",
             draw=_the_same_twice,
         ),
         Property(
@@ -308,6 +317,7 @@ BUG = Exercise(
             draw=_a_question_twice,
             observe=_second_minus_first,
             axes="batch d_v",
+            compared="your answer to token 1, minus the one to token 0",
         ),
         Property(
             "answers",
@@ -315,11 +325,15 @@ BUG = Exercise(
             "A key and a value have come apart. Which tokens are your keys made of?",
             draw=_of_equal_length,
             observe=_change_by_turning,
+            compared="your answers with the context turned, minus those without",
         ),
         Property(
             "lengths",
-            "n_q and n_k differ: equal to the formula",
+            "n_q and n_k differ, either way: equal to the formula",
             "Which of your tensors have n_q rows, and which n_k?",
+            observe=_each_asks_the_other,
+            compared="your answers to x; then, below them, those to context, when it "
+            "asks x",
         ),
     ),
     hints=(
@@ -372,6 +386,31 @@ BUG = Exercise(
             "your scores?",
         ),
         Wrong(
+            "One matrix is enough for queries and keys.",
+            "self",
+            slip(cross, _THREE, "x @ w_q, context @ w_q, context @ w_v"),
+            "Your keys are made by W^Q. Which matrix makes keys?",
+        ),
+        Wrong(
+            "Queries and keys are made by the matrix of the keys.",
+            "self",
+            slip(cross, _THREE, "x @ w_k, context @ w_k, context @ w_v"),
+            "Your queries are made by W^K. Which matrix makes queries?",
+        ),
+        Wrong(
+            "The scale is a detail of training.",
+            "self",
+            slip(cross, " / q.shape[-1] ** 0.5", ""),
+            "Your scores are √d_k times too large. Which division is missing?",
+        ),
+        Wrong(
+            "Softmax runs over those who ask.",
+            "self",
+            slip(cross, "dim=-1)", "dim=-2)"),
+            "Your weights sum to one for each key. Along which axis do the keys of one "
+            "query lie?",
+        ),
+        Wrong(
             "The weights have to be transposed.",
             "self",
             slip(
@@ -405,6 +444,13 @@ BUG = Exercise(
             ),
             "Part of the context gets no weight. What forbids that there are more keys "
             "than queries?",
+        ),
+        Wrong(
+            "There are no more questions than keys.",
+            "lengths",
+            slip(cross, "q, k, v =", "x = x[:, : context.shape[1]]\n    q, k, v ="),
+            "If the longer sentence asks, some of its tokens get no answer. What "
+            "forbids that there are more queries than keys?",
         ),
     ),
     right=(
@@ -465,6 +511,8 @@ def _values_that_show_the_weights(draw: Draw) -> Inputs:
     return inputs
 
 
+_BOTH = "your output and your weights, side by side"
+
 ATTENTION = Exercise(
     id="03-attention",
     title="Attention in your own words",
@@ -482,16 +530,16 @@ ATTENTION = Exercise(
     properties=(
         Property(
             "shape",
-            "the output comes first: one row of width d_v per query",
-            "Return a pair, the output first. Which line makes a row for each query, "
-            "as wide as a value?",
-            observe=shape_of(of_pair(0)),
-            axes="batch query d_v",
+            "an output (…, n_q, d_v) and weights (…, n_q, n_k), in this order",
+            "Return a pair: output, weights. Which shape has each of yours?",
+            observe=sizes_of_pair,
+            axes="batch query d_v batch query key",
         ),
         Property(
             "alone",
             "one key: every query gets its value",
-            "With one key there is one weight in each row. What must it be?",
+            "With one key there is one weight in each row. What must it be, and what "
+            "is left of the output then?",
             draw=_one_key,
             observe=of_pair(0),
             axes="batch query d_v",
@@ -499,7 +547,8 @@ ATTENTION = Exercise(
         Property(
             "rows",
             "equal values come out as they are",
-            "Whose weights must sum to one: those of a query, or those of a key?",
+            "Every value is the same here, so any average is that value. What do the "
+            "weights of one query add up to?",
             draw=_one_value_for_all,
             observe=of_pair(0),
             axes="batch query d_v",
@@ -507,8 +556,8 @@ ATTENTION = Exercise(
         Property(
             "scores",
             "values 1 0 0 …, 0 1 0 … and so on: the output shows the weights",
-            "Write down one score by hand: which products does it add up, and what is "
-            "it divided by?",
+            "Write down one weight by hand: the products that its score adds up, what "
+            "they are divided by, and what softmax does. Where do you part?",
             draw=_values_that_show_the_weights,
             observe=of_pair(0),
             axes="batch query key",
@@ -526,16 +575,22 @@ ATTENTION = Exercise(
             "no batch axis",
             "Which line counts axes from the front? Count from the back.",
             draw=_unbatched,
-            observe=of_pair(0),
-            axes="query d_v",
+            observe=side_by_side,
+            axes="query column",
+            compared=_BOTH,
+            on_error="There is no batch axis here. Which axis does this line count on, "
+            "and what is its name from the back?",
         ),
         Property(
             "batched twice",
             "two batch axes",
             "Which line counts axes from the front? Count from the back.",
             draw=_twice_batched,
-            observe=of_pair(0),
-            axes="more batch query d_v",
+            observe=side_by_side,
+            axes="more batch query column",
+            compared=_BOTH,
+            on_error="There are two batch axes here. Which axes does this line count "
+            "on, and what are their names from the back?",
         ),
     ),
     hints=(
@@ -569,7 +624,8 @@ ATTENTION = Exercise(
             "A row of scores belongs to a key.",
             "shape",
             slip(attention, "q @ k.mT", "k @ q.mT"),
-            "You have a row of scores for each key. Who distributes weight?",
+            "What meets v has a row for each key. Who distributes weight, and over "
+            "whom?",
         ),
         Wrong(
             "Softmax runs over the queries.",
@@ -637,6 +693,12 @@ ATTENTION = Exercise(
             "You measure distances. Is a dot product one?",
         ),
         Wrong(
+            "The answer is the output; nobody needs the weights.",
+            "shape",
+            slip(attention, "weights @ v, weights", "weights @ v"),
+            "You return one tensor, the output. Which second one is asked for?",
+        ),
+        Wrong(
             "The scores are what a map shows.",
             "weights",
             slip(attention, "weights @ v, weights", "weights @ v, scores"),
@@ -654,6 +716,28 @@ ATTENTION = Exercise(
             "unbatched",
             slip(attention, "dim=-1", "dim=2"),
             "Without a batch axis the keys lie along axis 1. Which name fits both?",
+        ),
+        Wrong(
+            "Only the output needs its axes back.",
+            "unbatched",
+            slip(
+                attention,
+                "    scores = ",
+                "    n_q, lead = q.shape[-2], q.shape[:-2]\n"
+                "    q, k, v = (t.reshape(-1, *t.shape[-2:]) for t in (q, k, v))\n"
+                "    scores = ",
+                "weights @ v, weights",
+                "(weights @ v).reshape(*lead, n_q, -1), weights",
+            ),
+            "Your output has the axes that came in, and your weights have others. "
+            "Which axes do they need?",
+        ),
+        Wrong(
+            "Weights are for batches.",
+            "unbatched",
+            slip(attention, "@ v, weights", "@ v, weights if q.dim() == 3 else None"),
+            "Without a batch axis your second result is nothing. Which weights made "
+            "the first?",
         ),
         Wrong(
             "There is one batch axis or none.",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,7 +18,8 @@ from mha_teach.exercises.bank import (
     entry,
     of_pair,
     shape,
-    shape_of,
+    side_by_side,
+    sizes_of_pair,
     slip,
 )
 
@@ -114,7 +116,8 @@ POLARITY = Exercise(
             "True means may attend, everywhere.",
             "module",
             slip(looks, '"module": False', '"module": True'),
-            "That is the function's dialect. Why does masks.to_torch_mha exist?",
+            "That is the function's dialect. What does the module do with a look whose "
+            "entry is True?",
         ),
         Wrong(
             "A mask holds 1 for yes.",
@@ -229,6 +232,17 @@ def _one_sentence(draw: Draw) -> Inputs:
     return {name: tensor[:1] for name, tensor in inputs.items()}
 
 
+def _low_scores(inputs: Inputs) -> Inputs:
+    """Let every score lie near -200, where no number above that hides a key."""
+    inputs["k"][..., 0] = 1
+    inputs["q"][..., 0] = -200 * inputs["q"].shape[-1] ** 0.5
+    return inputs
+
+
+def _sentences_of_low_scores(draw: Draw) -> Inputs:
+    return _low_scores(_sentences(draw))
+
+
 def _is_real(inputs: Inputs) -> Tensor:
     return torch.arange(inputs["k"].shape[1]) < inputs["lengths"][:, None]
 
@@ -247,6 +261,8 @@ def _move_of_real_rows(function: Callable, inputs: Inputs) -> Tensor:
     return _real_rows(function, other) - _real_rows(function, inputs)
 
 
+_FILL = 'scores.masked_fill(is_padding[:, None, :], float("-inf"))'
+_REAL_ONES = "your answers to real tokens, one sentence after the other"
 _HIDES_KEYS, _HIDES_QUERIES = "is_padding[:, None, :]", "is_padding[:, :, None]"
 
 BUG = Exercise(
@@ -275,8 +291,8 @@ BUG = Exercise(
         Property(
             "full",
             "no padding at all: plain attention",
-            "Here every token is real and nothing is forbidden. Which line changes a "
-            "score all the same, and which axis does softmax run along?",
+            "Here every token is real, so nothing is forbidden. Which of your lines "
+            "changes a score or a weight all the same?",
             draw=_without_padding,
         ),
         Property(
@@ -286,14 +302,17 @@ BUG = Exercise(
             draw=_equal_values,
             observe=_real_rows,
             axes="token d_v",
+            compared=_REAL_ONES,
         ),
         Property(
             "padding",
-            "other padding moves no answer of a real token",
-            "A real token looks at padding. Along which axis of the scores do those "
-            "lie that are looked at?",
+            "other padding moves no answer of a real token, with all scores near -200",
+            "A real token still looks at padding. Which scores does your fill reach, "
+            "and how much weight does it leave there?",
+            draw=_sentences_of_low_scores,
             observe=_move_of_real_rows,
             axes="token d_v",
+            compared=f"{_REAL_ONES}: with other padding, minus before",
         ),
         Property(
             "lengths",
@@ -301,11 +320,13 @@ BUG = Exercise(
             "No real token sees padding. Does each see all of its own sentence?",
             observe=_real_rows,
             axes="token d_v",
+            compared=_REAL_ONES,
         ),
         Property(
             "queries",
-            "padded queries are asked like any other",
-            "Real tokens are served. What do you do to the rows of padded ones?",
+            "padding asks like any other token",
+            "Real tokens are served. What becomes of the rows of padding, which may "
+            "look at real tokens as well?",
             draw=_one_sentence,
         ),
     ),
@@ -349,6 +370,26 @@ BUG = Exercise(
             "You hide the real tokens. What does is_padding say where it is True?",
         ),
         Wrong(
+            "masked_fill fills where the mask is False.",
+            "full",
+            slip(read, _HIDES_KEYS, f"~{_HIDES_KEYS}"),
+            "You fill the scores of the real tokens, and a softmax over only −∞ is "
+            "nan. Where is your mask True, at padding or at real tokens?",
+        ),
+        Wrong(
+            "A mask of ones and zeros times infinity is an additive mask.",
+            "full",
+            slip(read, _FILL, f'scores + {_HIDES_KEYS} * float("-inf")'),
+            "Where nothing is forbidden you add 0 · ∞. What is that?",
+        ),
+        Wrong(
+            "Places are counted from 1.",
+            "full",
+            slip(read, ">= lengths[:, None]", ">= lengths[:, None] - 1"),
+            "The last real token is hidden as well. Counted from 0, at which place "
+            "does it stand?",
+        ),
+        Wrong(
             "Forbidden weights can be set to zero after the softmax.",
             "share",
             slip(
@@ -363,10 +404,30 @@ BUG = Exercise(
             "to?",
         ),
         Wrong(
+            "The number was the bug.",
+            "padding",
+            slip(read, _HIDES_KEYS, _HIDES_QUERIES),
+            "Now the rows of padding are nan, and real tokens look at padding as "
+            "before. On which axis of the scores does your mask fall?",
+        ),
+        Wrong(
+            "masked_fill changes the scores themselves.",
+            "padding",
+            slip(read, "    scores = scores.masked", "    scores.masked"),
+            "Your answers are those without a mask. What becomes of the filled scores?",
+        ),
+        Wrong(
             "A score of zero is no look.",
             "padding",
             slip(read, 'float("-inf")', "0"),
             "A score of 0 is a score like any other. What is e to the power of 0?",
+        ),
+        Wrong(
+            "-100 is far below any score.",
+            "padding",
+            slip(read, 'float("-inf")', "-100"),
+            "All scores lie near -200 here, and padding gets a higher one from you. "
+            "Which number is below every score?",
         ),
         Wrong(
             "Padding begins after the place that is the length.",
@@ -379,8 +440,8 @@ BUG = Exercise(
             "One length will do for the batch.",
             "lengths",
             slip(read, "lengths[:, None]", "lengths[:1, None]"),
-            "All sentences are cut to the length of sentence 0. Which axis of lengths "
-            "has got lost?",
+            "One length decides for all sentences. Which tensor says where each of "
+            "them ends, and along which axis?",
         ),
         Wrong(
             "Both masks are needed: padding neither asks nor is asked.",
@@ -392,8 +453,25 @@ BUG = Exercise(
                 'float("-inf")',
                 "-1e9",
             ),
-            "Your padded queries share evenly among all keys, padding included. What "
-            "was wrong with letting them ask?",
+            "The rows of padding share evenly among all keys, padding included. Whom "
+            "may a padded query look at, by the statement?",
+        ),
+        Wrong(
+            "Both masks are needed, and infinity is safe.",
+            "queries",
+            slip(read, _HIDES_KEYS, "is_padding[:, None, :] | is_padding[:, :, None]"),
+            "The rows of padding are nan: all their scores are −∞. Whom may a padded "
+            "query look at, by the statement?",
+        ),
+        Wrong(
+            "What padding asks for is set to zero.",
+            "queries",
+            slip(
+                read,
+                "scores.softmax(dim=-1) @ v",
+                "(scores.softmax(dim=-1) @ v).masked_fill(is_padding[:, :, None], 0)",
+            ),
+            "The rows of padding are zero. Does the statement take their answers away?",
         ),
     ),
     right=(
@@ -442,7 +520,8 @@ CAUSAL = Exercise(
         Property(
             "shape",
             "a row for each query, a column for each key",
-            "Which of the two sizes comes first?",
+            "How many rows has your mask, and how many columns? Who stands in a row, "
+            "and who in a column?",
             observe=shape,
         ),
         Property(
@@ -617,7 +696,8 @@ PADDING = Exercise(
         Property(
             "full",
             "sentences without padding: every look is allowed",
-            "Nothing is padding here. What does True mean?",
+            "Nothing is padding here, so every entry should be True: may be looked at. "
+            "Which of yours are not?",
             draw=_full_lengths,
         ),
         Property(
@@ -636,8 +716,9 @@ PADDING = Exercise(
     hints=(
         "Number the keys, 0 to n_k - 1. Which of them are real in a sentence of "
         "length 2?",
-        "A comparison of (n_k,) with (batch, 1) is (batch, n_k): each number with each "
-        "length.",
+        "lengths is a list. torch.tensor(lengths) is (batch,), and [:, None] makes it "
+        "(batch, 1). A comparison of (n_k,) with (batch, 1) is (batch, n_k): each "
+        "number with each length.",
         "x[:, None, None, :] puts two axes of size 1 in the middle.",
     ),
     explanation=(
@@ -683,6 +764,24 @@ PADDING = Exercise(
             "full",
             slip(padding, "place < ", "place >= "),
             "Your True marks padding. What does it mean in this book?",
+        ),
+        Wrong(
+            "Places are counted from 1.",
+            "full",
+            slip(padding, "place < torch", "place + 1 < torch"),
+            "Your last real token is hidden. Counted from 0, at which place does a "
+            "sentence of length 2 end?",
+        ),
+        Wrong(
+            "A mask is what is added to the scores.",
+            "full",
+            slip(
+                padding,
+                "(place < torch.tensor(lengths)[:, None])",
+                "torch.zeros(len(lengths), n_k).masked_fill("
+                'place >= torch.tensor(lengths)[:, None], float("-inf"))',
+            ),
+            "That is an additive mask. Which kind of tensor says yes or no?",
         ),
         Wrong(
             "A mask is made of ones and zeros.",
@@ -765,14 +864,19 @@ def _one_mask_for_all(draw: Draw) -> Inputs:
     return inputs | {"mask": inputs["mask"][0]}
 
 
-def _query_1_sees_nobody(draw: Draw) -> Inputs:
+def _two_see_nobody(draw: Draw) -> Inputs:
+    """Leave nobody to look at to one query of each of two sentences."""
     inputs = _tensors(draw)
-    inputs["mask"][:, 1] = False
+    inputs["mask"][0, 1] = inputs["mask"][1, 2] = False
     return inputs
 
 
+def _scored_low(draw: Draw) -> Inputs:
+    return _low_scores(_tensors(draw))
+
+
 def _in_half_precision(draw: Draw) -> Inputs:
-    inputs = _tensors(draw)
+    inputs = _two_see_nobody(draw)
     return {name: t if name == "mask" else t.half() for name, t in inputs.items()}
 
 
@@ -785,15 +889,28 @@ def _weight_on_forbidden(function, inputs):
     return (weights * ~inputs["mask"]).sum(dim=-1)
 
 
-def _has_finite_gradients(function, inputs):
-    """Observe the gradients of all that the output of the other queries is made of."""
+def _off_in_half_precision(function, inputs):
+    """Observe where float16 gives another answer than float32 on the same numbers."""
+    exact = {name: t.float() for name, t in inputs.items()} | {"mask": inputs["mask"]}
+    half, full = (side_by_side(function, each) for each in (inputs, exact))
+    return ~((torch.as_tensor(half) - torch.as_tensor(full)).abs() < 0.03)
+
+
+def _gradients(function, inputs):
+    """Observe the gradients of the output of those who see somebody: 1 is as it should.
+
+    Where q, k or v has none it is 0, where it is not finite nan.
+    """
     if not isinstance(of_pair(0)(function, inputs), Tensor):  # NumPy has no gradients
-        return True
+        return torch.ones(3)
     learnt = {name: inputs[name].requires_grad_() for name in ("q", "k", "v")}
     output = of_pair(0)(function, inputs | learnt)
-    if output.requires_grad:
-        output[:, 2:].sum().backward()
-    return all(leaf.grad.isfinite().all().item() for leaf in _leaves(output))
+    if not output.requires_grad:
+        return torch.zeros(3)
+    output[inputs["mask"].any(dim=-1)].sum().backward()
+    found = {leaf.shape: leaf.grad for leaf in _leaves(output)}
+    sizes = [found.get(t.shape, torch.zeros(1)).abs().sum() for t in learnt.values()]
+    return torch.stack([size / size if size else size for size in sizes])
 
 
 def _leaves(result: Tensor) -> list[Tensor]:
@@ -807,8 +924,10 @@ def _leaves(result: Tensor) -> list[Tensor]:
     return [node.variable for node in seen if hasattr(node, "variable")]
 
 
+_ON_FORBIDDEN = "your weights on the forbidden keys of a query, added up"
 _FILLED = '    scores = scores.masked_fill(~mask & some, float("-inf"))\n'
 _NOBODY = ".masked_fill(~some, 0)"
+_INFINITY = 'float("-inf")'
 
 ATTENTION = Exercise(
     id="04-attention",
@@ -828,25 +947,29 @@ ATTENTION = Exercise(
     properties=(
         Property(
             "shape",
-            "the output comes first: one row of width d_v per query",
-            "Return a pair, the output first. Which line makes a row for each query?",
-            observe=shape_of(of_pair(0)),
-            axes="batch query d_v",
+            "an output (batch, n_q, d_v) and weights (batch, n_q, n_k), in this order",
+            "Return a pair: output, weights. Which shape has each of yours?",
+            observe=sizes_of_pair,
+            axes="batch query d_v batch query key",
         ),
         Property(
             "free",
             "every look is allowed: the weights are those without a mask",
-            "Nothing is forbidden here. What do your lines change all the same?",
+            "Every entry of the mask is True here, so nothing is forbidden. What do "
+            "your lines do where it is True? And are your weights right without them?",
             draw=_all_allowed,
             observe=of_pair(1),
             axes="batch query key",
         ),
         Property(
             "forbidden",
-            "a forbidden key gets no weight at all",
-            "Before the softmax, which score makes a weight of exactly 0?",
+            "a forbidden key gets no weight at all, with all scores near -200",
+            "Does your mask reach the softmax? And before it, which score makes a "
+            "weight of exactly 0?",
+            draw=_scored_low,
             observe=_weight_on_forbidden,
             axes="batch query",
+            compared=_ON_FORBIDDEN,
         ),
         Property(
             "rows",
@@ -854,6 +977,7 @@ ATTENTION = Exercise(
             "Who gets the weight that the forbidden keys would have had?",
             observe=_row_sums,
             axes="batch query",
+            compared="the sum of each row of your weights",
         ),
         Property(
             "output",
@@ -872,37 +996,42 @@ ATTENTION = Exercise(
         ),
         Property(
             "nobody",
-            "query 1 may look at nobody: its weights are zero",
-            "What does softmax make of a row in which every score is the same, and "
-            "what should it be here?",
-            draw=_query_1_sees_nobody,
+            "two queries may look at nobody: their weights are zero",
+            "Look at query 1 of sentence 0 and query 2 of sentence 1, before your "
+            "softmax and after it. What should their weights be?",
+            draw=_two_see_nobody,
             observe=of_pair(1),
             axes="batch query key",
         ),
         Property(
             "silence",
-            "query 1 may look at nobody: its output is zero",
-            "Its weights are zero. Which weights made its output?",
-            draw=_query_1_sees_nobody,
+            "two queries may look at nobody: their outputs are zero",
+            "Their weights are zero. Which weights made their outputs?",
+            draw=_two_see_nobody,
             observe=of_pair(0),
             axes="batch query d_v",
         ),
         Property(
             "gradients",
-            "query 1 spoils no gradient of the others",
-            "What comes back to query 1 is 0, and 0 times nan is nan. Which step of "
-            "yours still has a nan in it?",
-            draw=_query_1_sees_nobody,
-            observe=_has_finite_gradients,
-            axes="",
+            "who sees nobody spoils no gradient of the others",
+            "What comes back to a query that sees nobody is 0, and 0 times nan is nan. "
+            "Which step of yours still has a nan in it, or cuts a gradient off?",
+            draw=_two_see_nobody,
+            observe=_gradients,
+            axes="tensor",
+            compared="the gradients of the other queries' output for q, k and v: 1 if "
+            "finite, 0 if there is none",
         ),
         Property(
             "half",
-            "in float16 a forbidden key gets no weight at all",
-            "float16 ends at 65 504. Which number of yours lies beyond?",
+            "float16 gives what float32 gives, up to rounding",
+            "float16 ends at 65 504, and what is below 3e-8 is 0 there. Which number "
+            "of yours lies beyond?",
             draw=_in_half_precision,
-            observe=_weight_on_forbidden,
-            axes="batch query",
+            observe=_off_in_half_precision,
+            axes="batch query column",
+            compared="whether a number of your output or, beside it, of your weights "
+            "is off by 0.03 or more",
         ),
     ),
     hints=(
@@ -945,6 +1074,45 @@ ATTENTION = Exercise(
             "in this book?",
         ),
         Wrong(
+            "masked_fill takes the mask as it is.",
+            "free",
+            slip(attention, "~mask & some", "mask", _NOBODY, ""),
+            "Every entry of the mask is True here, and you forbid where it is True: a "
+            "softmax over only −∞ is nan. What does True mean in this book?",
+        ),
+        Wrong(
+            "masked_fill takes the mask as it is, and -1e9 will do.",
+            "free",
+            slip(attention, "~mask & some", "mask", _NOBODY, "", _INFINITY, "-1e9"),
+            "Every entry of the mask is True here, and you lower all scores alike: the "
+            "weights are even. What does True mean in this book?",
+        ),
+        Wrong(
+            "A mask of ones and zeros times infinity is an additive mask.",
+            "free",
+            slip(
+                attention,
+                _FILLED,
+                f"    scores = scores + ~mask * {_INFINITY}\n",
+                _NOBODY,
+                "",
+            ),
+            "Everything is nan. What is 0 · ∞, and what is a softmax over only −∞?",
+        ),
+        Wrong(
+            "The answer is the output; nobody needs the weights.",
+            "shape",
+            slip(attention, "weights @ v, weights", "weights @ v"),
+            "You return one tensor, the output. Which second one is asked for?",
+        ),
+        Wrong(
+            "The scores are what a map shows.",
+            "free",
+            slip(attention, "weights @ v, weights", "weights @ v, scores"),
+            "Your second tensor is the scores. Which step lies between them and the "
+            "weights?",
+        ),
+        Wrong(
             "Softmax runs over the queries.",
             "free",
             slip(attention, "softmax(dim=-1)", "softmax(dim=-2)"),
@@ -958,10 +1126,24 @@ ATTENTION = Exercise(
             "Your scores are √d_k times too large. Which division is missing?",
         ),
         Wrong(
+            "masked_fill changes the scores themselves.",
+            "forbidden",
+            slip(attention, "scores = scores.masked", "scores.masked", _NOBODY, ""),
+            "Your weights are those without a mask. Which line uses it, and what "
+            "becomes of its result?",
+        ),
+        Wrong(
             "A score of zero is no look.",
             "forbidden",
-            slip(attention, 'float("-inf")', "0"),
+            slip(attention, _INFINITY, "0"),
             "A score of 0 is a score like any other. What is e to the power of 0?",
+        ),
+        Wrong(
+            "-100 is far below any score.",
+            "forbidden",
+            slip(attention, _INFINITY, "-100"),
+            "All scores lie near -200 here, and a forbidden key gets a higher one from "
+            "you. Which number is below every score?",
         ),
         Wrong(
             "A mask is added to the scores as it is.",
@@ -1000,8 +1182,31 @@ ATTENTION = Exercise(
             "Nan times zero is zero.",
             "nobody",
             slip(attention, "~mask & some", "~mask", _NOBODY, " * some"),
-            "A softmax over nothing but -∞ is 0/0, and nan times 0 is nan. Which call "
-            "writes a number in its place?",
+            "With no key to look at, the division in a softmax is 0/0, nan, and nan "
+            "times 0 is nan again. Which call writes a number in its place, in every "
+            "such row?",
+        ),
+        Wrong(
+            "Only the output needs mending.",
+            "nobody",
+            slip(
+                attention,
+                "~mask & some",
+                "~mask",
+                _NOBODY,
+                "",
+                "weights @ v, weights",
+                "(weights @ v).nan_to_num(0), weights",
+            ),
+            "You mend the output, and the weights are nan as before. Which of the two "
+            "is made from the other?",
+        ),
+        Wrong(
+            "A row that is not filled needs nothing more.",
+            "nobody",
+            slip(attention, _NOBODY, ""),
+            "Who may look at nobody has the weights of a query without a mask. What "
+            "should they be?",
         ),
         Wrong(
             "A very low score is as good as none.",
@@ -1012,11 +1217,22 @@ ATTENTION = Exercise(
                 "~mask",
                 _NOBODY,
                 "",
-                'float("-inf")',
+                _INFINITY,
                 "-1e9",
             ),
-            "Where all scores are equally low, none is low. Among whom does query 1 "
-            "share its weight now?",
+            "Where all scores are equally low, none is low. Among whom is the weight "
+            "shared now by a query that may look at nobody?",
+        ),
+        Wrong(
+            "Who may look at nobody may not in any sentence.",
+            "nobody",
+            slip(
+                attention,
+                _NOBODY,
+                ".masked_fill(~(some.all(dim=0) if mask.dim() == 3 else some), 0)",
+            ),
+            "A query that may look at nobody in one sentence gets zeros in the others "
+            "as well. To which sentence does a row of the mask belong?",
         ),
         Wrong(
             "Only the map needs mending.",
@@ -1042,15 +1258,40 @@ ATTENTION = Exercise(
                 "    scores = scores + torch.zeros(mask.shape).masked_fill(~mask, "
                 'float("-inf"))\n',
             ),
-            "The zeros hold off the nan going forward. Through which sum does it come "
-            "back to the scores?",
+            "The zeros hold off the nan going forward. Through which of your steps "
+            "does it come back to the scores?",
+        ),
+        Wrong(
+            "A weight is a finished number.",
+            "gradients",
+            slip(attention, _NOBODY, f"{_NOBODY}.detach()"),
+            "A gradient reaches v, and none reaches q and k. Which line cuts it off?",
+        ),
+        Wrong(
+            "Gradients are somebody else's business.",
+            "gradients",
+            slip(attention, "weights @ v, weights", "(weights @ v).detach(), weights"),
+            "Your output lets no gradient through, not even to v. Which line cuts it "
+            "off?",
         ),
         Wrong(
             "-1e9 is a number in every format.",
             "half",
-            slip(attention, 'float("-inf")', "-1e9"),
+            slip(attention, _INFINITY, "-1e9"),
             "float16 ends at 65 504. Which number below all others does every format "
             "have?",
+        ),
+        Wrong(
+            "What is tiny in float32 is tiny in float16.",
+            "half",
+            slip(
+                attention,
+                _NOBODY,
+                f"{_NOBODY}\n    weights = weights / (weights.sum(dim=-1, keepdim=True)"
+                " + 1e-12)",
+            ),
+            "In float16 your 1e-12 is 0, and 0/0 is nan. Who has seen to it already "
+            "that a row sums to one?",
         ),
     ),
     right=(
@@ -1080,75 +1321,121 @@ def is_causal(attend, n):
 
 
 @dataclass(frozen=True)
-class Head:
-    """A head to be tested: tokens (n, 8) in, outputs (n, 8) out.
+class Heads:
+    """Heads to be tested, by what is wrong with them.
 
-    ``mask`` is what it adds to the scores of n tokens.
+    ``masks`` is what they add to the scores of n tokens.
     """
 
     name: str
-    mask: Callable[[int], Tensor]
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Return the output of every token."""
-        # Divided by d_k: with small scores no look goes without a share.
-        scores = x @ x.roll(1, dims=-1).mT / x.shape[-1]
-        return (scores + self.mask(len(x))).softmax(dim=-1) @ x
+    masks: Callable[[int], dict[str, Tensor]]
 
     def __str__(self) -> str:
         return f"“{self.name}”"
+
+
+def _head(mask: Tensor) -> Callable[[Tensor], Tensor]:
+    """Return a head for tokens (n, 8) that shares evenly what its mask allows.
+
+    A bare function: its name tells nothing. Its weights are the same for all tokens,
+    so an output depends on the tokens that are seen, and on no others.
+    """
+
+    def attend(x: Tensor) -> Tensor:
+        return mask.softmax(dim=-1) @ x
+
+    return attend
 
 
 def _added(allowed: Tensor, below: float = float("-inf")) -> Tensor:
     return torch.zeros(allowed.shape).masked_fill(~allowed, below)
 
 
-def _itself(n: int) -> Tensor:
-    return _added(torch.eye(n, dtype=torch.bool))
-
-
-def _past(n: int) -> Tensor:
-    return _added(causal(n, n))
-
-
-def _everyone(n: int) -> Tensor:
-    return torch.zeros(n, n)
-
-
-def _with_a_hole(query: int, key: int, n: int) -> Tensor:
+def _all_but(n: int, *pairs: tuple[int, int]) -> Tensor:
+    """Return the causal mask, turned over at some pairs."""
     allowed = causal(n, n)
-    allowed[query, key] = True
+    for query, key in pairs:
+        allowed[query, key] = ~allowed[query, key]
     return _added(allowed)
 
 
-def _first_to_last(n: int) -> Tensor:
-    return _with_a_hole(0, n - 1, n)
+def _nothing_wrong(n: int) -> dict[str, Tensor]:
+    return {}
 
 
-def _in_the_middle(n: int) -> Tensor:
-    return _with_a_hole(n // 2 - 1, n // 2, n)
+def _everyone(n: int) -> dict[str, Tensor]:
+    return {"each sees everyone": torch.zeros(n, n)}
 
 
-def _window(n: int) -> Tensor:
-    return _added(causal(n, n).triu(-2))
+def _itself(n: int) -> dict[str, Tensor]:
+    return {"each sees itself alone": _added(torch.eye(n, dtype=torch.bool))}
 
 
-def _last_sees_nobody(n: int) -> Tensor:
-    return _added(causal(n, n) & (torch.arange(n)[:, None] < n - 1))
+def _one_too_few(n: int) -> dict[str, Tensor]:
+    pairs = [(i, j) for i in range(1, n) for j in range(i + 1)]
+    return {f"{i} does not see {j}": _all_but(n, (i, j)) for i, j in pairs}
 
 
-def _faintly(n: int) -> Tensor:
-    return _added(causal(n, n), below=-8.0)
+def _one_too_many(n: int) -> dict[str, Tensor]:
+    pairs = [(i, j) for j in range(n) for i in range(j)]
+    alone = {f"{i} sees {j}": _all_but(n, (i, j)) for i, j in pairs}
+    swapped = {
+        f"{i} sees {j} and {j} not {i}": _all_but(n, (i, j), (j, i)) for i, j in pairs
+    }
+    return alone | swapped
 
 
-def _draw_head(name: str, mask: Callable[[int], Tensor]) -> Callable:
+def _faintly(n: int) -> dict[str, Tensor]:
+    return {"-10 for the future": _added(causal(n, n), below=-10.0)}
+
+
+def _one_sees_nobody(n: int) -> dict[str, Tensor]:
+    nobody = [[(i, j) for j in range(i + 1)] for i in range(n)]
+    return {f"{i} is nan": _all_but(n, *pairs) for i, pairs in enumerate(nobody)}
+
+
+def _draw_heads(name: str, masks: Callable[[int], dict[str, Tensor]]) -> Callable:
     def drawn(draw: Draw) -> Inputs:
-        return {"attend": Head(name, mask), "n": draw.one_of(6, 7, 8, 9)}
+        return {"attend": Heads(name, masks), "n": draw.one_of(6, 7, 8)}
 
     return drawn
 
 
+def _one_head(draw: Draw) -> Inputs:
+    n = draw.one_of(6, 7, 8)
+    return {"attend": _head(_all_but(n)), "n": n}
+
+
+def _approved(function: Callable, inputs: Inputs) -> Any:
+    """Observe which heads an answer says yes to; the first tried is as it should be."""
+    heads, n = inputs.values()
+    names = []
+    for name, mask in {"the past": _all_but(n), **heads.masks(n)}.items():
+        verdict = function(_head(mask), n)
+        kind = str(getattr(verdict, "dtype", type(verdict).__name__))
+        if not kind.endswith("bool") or getattr(verdict, "shape", ()):
+            return verdict
+        if verdict:
+            names.append(name)
+    more = [f"{len(names) - 3} more"] if len(names) > 3 else []
+    return "; ".join(names[:3] + more) or "none"
+
+
+def _says_yes_to_the_past_alone(
+    name: str, claim: str, question: str, masks: Callable[[int], dict[str, Tensor]]
+) -> Property:
+    return Property(
+        name,
+        claim,
+        question,
+        draw=_draw_heads(claim.partition(":")[0], masks),
+        observe=_approved,
+        compared="the heads that your function says yes to",
+    )
+
+
 _COMPARE = "torch.equal(moves, may_move)"
+_NO_LEAK = "not (moves & ~may_move).any()"
 
 LEAK = Exercise(
     id="04-leak",
@@ -1158,60 +1445,55 @@ LEAK = Exercise(
     minutes=20,
     points=4,
     reference=is_causal,
-    draw=_draw_head("the past", _past),
+    draw=_one_head,
     axes={},
     properties=(
-        Property(
+        _says_yes_to_the_past_alone(
             "past",
             "each token sees itself and the past: right",
             "Which outputs must move when token 3 is replaced, and which may not?",
-            draw=_draw_head("the past", _past),
+            _nothing_wrong,
         ),
-        Property(
+        _says_yes_to_the_past_alone(
             "everyone",
             "no mask: shows too much",
-            "Here every output moves with every token. Which of them may not?",
-            draw=_draw_head("everyone", _everyone),
+            "Without a mask every output moves with every token. Which of them may "
+            "not?",
+            _everyone,
         ),
-        Property(
+        _says_yes_to_the_past_alone(
             "itself",
             "each token sees itself alone: shows too little",
-            "Nothing leaks here. Which outputs should move when token 0 is replaced?",
-            draw=_draw_head("itself", _itself),
+            "Nothing leaks there. Which outputs should move when token 0 is replaced?",
+            _itself,
         ),
-        Property(
-            "window",
-            "each token sees itself and the two before it: shows too little",
-            "The last token should see the first. Which pairs do you try?",
-            draw=_draw_head("a window of 3", _window),
+        _says_yes_to_the_past_alone(
+            "hole",
+            "one look too few, each in turn: shows too little",
+            "One cell of the table is missing. Which tokens do you replace, and which "
+            "outputs do you compare?",
+            _one_too_few,
         ),
-        Property(
-            "far",
-            "token 0 also sees the last one: shows too much",
-            "This leak jumps over all tokens in between. Which pairs do you try?",
-            draw=_draw_head("the past; 0 sees the last", _first_to_last),
-        ),
-        Property(
-            "middle",
-            "one token in the middle also sees the next one: shows too much",
+        _says_yes_to_the_past_alone(
+            "leak",
+            "one look too many, each in turn, and instead of its mirror image: shows "
+            "too much",
             "One cell of the whole table leaks. Which tokens do you replace, and "
             "which outputs do you compare?",
-            draw=_draw_head(
-                "the past; one in the middle sees the next", _in_the_middle
-            ),
+            _one_too_many,
         ),
-        Property(
+        _says_yes_to_the_past_alone(
             "faint",
-            "-8 in place of -∞: a faint leak",
+            "-10 in place of -∞: a faint leak",
             "How much may an output move that must not move?",
-            draw=_draw_head("-8 for the future", _faintly),
+            _faintly,
         ),
-        Property(
+        _says_yes_to_the_past_alone(
             "nan",
-            "the last output is nan: wrong",
+            "one output is nan, each in turn: wrong",
             "No comparison with nan is true. Does your test ask for the outputs "
             "themselves?",
-            draw=_draw_head("the last sees nobody", _last_sees_nobody),
+            _one_sees_nobody,
         ),
     ),
     hints=(
@@ -1236,46 +1518,78 @@ LEAK = Exercise(
             "A token does not depend on itself.",
             "past",
             slip(is_causal, ".tril()", ".tril(-1)"),
-            "Print your table for this head, and the one that you want. Where do they "
-            "differ?",
+            "For a right head your test says no. Write down which outputs moved with "
+            "which token, and which should: where do the two differ?",
         ),
         Wrong(
             "If all moves that must, the mask is right.",
             "everyone",
             slip(is_causal, _COMPARE, "not (may_move & ~moves).any()"),
-            "You ask whether enough moves. Who asks whether too much does?",
+            "Everyone sees everyone, and your test says all is well. Which change must "
+            "move no output?",
         ),
         Wrong(
             "If nothing moves that must not, the mask is right.",
             "itself",
-            slip(is_causal, _COMPARE, "not (moves & ~may_move).any()"),
+            slip(is_causal, _COMPARE, _NO_LEAK),
             "A mask that allows hardly a look passes your test. Which change must "
             "move an output?",
         ),
         Wrong(
             "Who sees the one before sees all before.",
-            "window",
+            "hole",
             slip(is_causal, _COMPARE, "not (moves ^ may_move).triu(-1).any()"),
-            "You try each output with the token before. Must it not see those before "
-            "that, too?",
+            "A token does not see one far before it, and your test says all is well. "
+            "Which pairs of tokens does it try?",
+        ),
+        Wrong(
+            "Which token an output belongs to need not be tried.",
+            "hole",
+            slip(is_causal, _COMPARE, "not (moves ^ may_move).fill_diagonal_(0).any()"),
+            "A token does not see itself, and your test says all is well. Which output "
+            "must move with token 3, besides the later ones?",
+        ),
+        Wrong(
+            "If the last token sees the first, nothing is missing.",
+            "hole",
+            slip(is_causal, _COMPARE, f"{_NO_LEAK} and bool(moves[-1, 0])"),
+            "Of a table that lacks one look, the corner alone is noticed. Which other "
+            "looks are needed?",
+        ),
+        Wrong(
+            "If all see the first token, nothing is missing.",
+            "hole",
+            slip(is_causal, _COMPARE, f"{_NO_LEAK} and bool(moves[:, 0].all())"),
+            "Each token sees the first, and your test asks for no more. Which other "
+            "looks are needed?",
         ),
         Wrong(
             "If a token does not see the next one, it sees none after it.",
-            "far",
+            "leak",
             slip(is_causal, _COMPARE, "not (moves ^ may_move).tril(1).any()"),
-            "You try each output with the token after it. Can a leak not jump further?",
+            "A token sees one far behind it, and your test says all is well. Which "
+            "outputs do you compare when the last token is replaced?",
         ),
         Wrong(
-            "The first and the last token are the ones to watch.",
-            "middle",
+            "The first and the last query are the ones to watch.",
+            "hole",
             slip(is_causal, _COMPARE, "torch.equal(moves[[0, -1]], may_move[[0, -1]])"),
-            "You watch the first and the last output. May no other see too much?",
+            "A token in the middle misses a look, and your test says all is well. "
+            "Which outputs decide?",
         ),
         Wrong(
-            "A small move is noise.",
+            "As many looks as there should be are the right ones.",
+            "leak",
+            slip(is_causal, _COMPARE, "bool(moves.sum() == may_move.sum())"),
+            "One look too many and one too few make the right number. Which of them "
+            "are the right ones?",
+        ),
+        Wrong(
+            "A move in the fourth digit is noise.",
             "faint",
-            slip(is_causal, "1e-6", "0.01"),
-            "Rounding moves the seventh digit. What moves the third?",
+            slip(is_causal, "1e-6", "0.001"),
+            "Put quite another token in, and a faint leak moves the fourth or the "
+            "fifth digit; rounding moves the seventh. Where do you draw the line?",
         ),
         Wrong(
             "A nan moves, so it shows.",

@@ -268,20 +268,22 @@ BUG = Exercise(
         Property(
             "shape",
             "one row of width d_model per token of x",
-            "Which matrix leads the two heads back to d_model?",
+            "Write the shape after each line. Which axis holds the queries, and is it "
+            "there to the end? How wide is a row?",
             observe=shape,
         ),
         Property(
             "alone",
             "one token asks one: its two values, side by side, times W^O",
-            "With one key every weight is 1. What does each head bring, and in which "
-            "order do they stand?",
+            "With one key every weight is 1. Are yours? What does each head bring "
+            "then, and in which order do they stand?",
             draw=_alone,
         ),
         Property(
             "rows",
             "equal values of equal heads come out as they are",
-            "Whose weights must sum to one: those of a query, or those of a key?",
+            "Every value is the same here, so any average is that value. What do the "
+            "weights of one query add up to?",
             draw=_equal_values,
         ),
         Property(
@@ -301,7 +303,8 @@ BUG = Exercise(
         Property(
             "formula",
             "equal to a loop over the two heads",
-            "Write head 0 and head 1 on their own. Where do the two part?",
+            "Write head 0 on its own, with w_q[0] and the others. At which step do "
+            "your numbers become other ones?",
         ),
     ),
     hints=(
@@ -325,6 +328,17 @@ BUG = Exercise(
             "shape",
             slip(two_heads, ".flatten(1) @ w_o", ".flatten(1)"),
             "Your rows are 2·d_v wide. Which matrix is still to come?",
+        ),
+        Wrong(
+            "The axis to take the mean over was the wrong one.",
+            "shape",
+            slip(
+                two_heads,
+                "softmax(dim=-1)",
+                "softmax(dim=-1).mean(dim=1, keepdim=True)",
+            ),
+            "Your output has one row for all queries. Which line makes one of them, "
+            "and what is that good for?",
         ),
         Wrong(
             "The heads are added.",
@@ -461,6 +475,11 @@ def _questions(places, letters):
 
 def _matrices(function, inputs):
     found = call(function, inputs)
+    if not isinstance(found, tuple | list) or len(found) != 3:
+        raise TypeError("three tensors are asked for: w_q, w_k and w_v")
+    for name, matrix in zip(("w_q", "w_k", "w_v"), found, strict=True):
+        if not hasattr(matrix, "shape"):
+            raise TypeError(f"{name} is no tensor but a {type(matrix).__name__}")
     return [torch.as_tensor(matrix).detach().double() for matrix in found]
 
 
@@ -480,10 +499,30 @@ def _looks(function, inputs):
     return weights.squeeze(2), (weights @ (x @ w_v)).squeeze(2), wanted, tokens
 
 
-def _share_of_looks_right(head):
+def _where(head):
+    """Observe, in words, where a head looks."""
+
     def observe(function, inputs):
-        weights, _, wanted, _ = _looks(function, inputs)
-        return (weights[head].argmax(dim=-1) == wanted[head]).double().mean()
+        weights = _looks(function, inputs)[0][head]
+        _, pointers = _questions(**inputs)
+        a, b = pointers.T
+        places = {
+            "at b": b,
+            "right after a": a + 1,
+            "at a": a,
+            "right before a": (a - 1) % inputs["places"],
+            "at the token that asks": torch.full_like(a, inputs["places"]),
+        }
+        low, high = weights.aminmax(dim=-1)
+        if (high - low < 1e-6).all():
+            return "everywhere alike"
+        for name, place in places.items():
+            if (weights.argmax(dim=-1) == place).all():
+                return name
+        for name, place in places.items():
+            if (weights.argmin(dim=-1) == place).all():
+                return f"everywhere but {name}"
+        return "at this place and that"
 
     return observe
 
@@ -514,26 +553,27 @@ HAND = Exercise(
         Property(
             "shape",
             "three stacks of two matrices, with values one number per letter",
-            "Which axis counts the heads, and which is multiplied by a token?",
+            "Of each tensor: which axis counts the heads, which is multiplied by a "
+            "token, and which sizes depend on places and letters?",
             observe=_sizes,
             axes="heads_of_w_q d_model_of_w_q heads_of_w_k d_model_of_w_k "
             "heads_of_w_v d_model_of_w_v d_v",
         ),
         Property(
             "b",
-            "head 0 looks at place b: the share of questions",
+            "head 0 looks at place b, in every question",
             "Which group of numbers holds b, and which group must it meet in a dot "
             "product?",
-            observe=_share_of_looks_right(0),
-            axes="",
+            observe=_where(0),
+            compared="where head 0 looks",
         ),
         Property(
             "after a",
-            "head 1 looks at the place right after a: the share of questions",
+            "head 1 looks at the place right after a, in every question",
             "A pointer to place 3 should make the query of place 4. Which column of "
             "W^Q is that?",
-            observe=_share_of_looks_right(1),
-            axes="",
+            observe=_where(1),
+            compared="where head 1 looks",
         ),
         Property(
             "sharp",
@@ -542,6 +582,7 @@ HAND = Exercise(
             "largest score, after the division by √d_k?",
             observe=_least_weight,
             axes="",
+            compared="the least weight on a place that was asked for; 0.9 will do",
         ),
         Property(
             "letters",
@@ -549,6 +590,7 @@ HAND = Exercise(
             "The weights are right. What does W^V make of a token?",
             observe=_share_of_letters_right,
             axes="",
+            compared="the share of questions in which it is that letter",
         ),
     ),
     hints=(
@@ -567,6 +609,17 @@ HAND = Exercise(
         "factor makes the softmax sharp; training would have to find it."
     ),
     wrong=(
+        Wrong(
+            "There are 16 places and 16 letters, as in the chapter.",
+            "shape",
+            slip(
+                by_hand,
+                "letters + 3 * places).split([letters, *[places] * 3], dim=1)",
+                "64).split(16, dim=1)",
+            ),
+            "Your tokens have 64 numbers and your letters 16, as in the chapter. How "
+            "many are there for other places and letters?",
+        ),
         Wrong(
             "A head brings the place it has found.",
             "shape",
@@ -597,8 +650,8 @@ HAND = Exercise(
             "The two look-ups are those of the chapter.",
             "b",
             slip(by_hand, "[b, after_a]", "[a, b]"),
-            "Your heads look at a and at b, as in the chapter. What is asked for here, "
-            "and of which head?",
+            "Head 0 looks at a, as in the chapter. What is asked for here, and of "
+            "which head?",
         ),
         Wrong(
             "The order of the heads does not matter.",
@@ -610,21 +663,22 @@ HAND = Exercise(
             "One average can hold both.",
             "b",
             slip(by_hand, "[b, after_a]", "[b + after_a, b + after_a]"),
-            "Each of your heads asks for both places at once. How many averages does "
-            "that make?",
+            "Your heads look at this place and that. Does each of them ask for one "
+            "place, or for both at once?",
         ),
         Wrong(
             "A key says what is asked for.",
             "b",
             slip(by_hand, "[place, place]", "[b, a]"),
-            "Your keys are made of the pointers. Which tokens have any?",
+            "Head 0 looks at the token that asks, wherever b is. Which numbers of the "
+            "other tokens are your keys made of?",
         ),
         Wrong(
             "The sign of a score does not matter.",
             "b",
             slip(by_hand, "w_q = 40", "w_q = -40"),
-            "Your heads look everywhere but there. Which sign must the score of the "
-            "right place have?",
+            "Head 0 looks everywhere but at b. Which sign must the score of the right "
+            "place have?",
         ),
         Wrong(
             "Right after a is a.",
@@ -643,8 +697,8 @@ HAND = Exercise(
             "A score of 2 is large enough.",
             "sharp",
             slip(by_hand, "w_q = 40 *", "w_q = 1 *"),
-            "Your factor is 1. What does softmax make of scores that differ by so "
-            "little?",
+            "The right place scores 4/√d_k, and all others 0. What does softmax make "
+            "of so small a difference?",
         ),
         Wrong(
             "A value may have any sign.",
@@ -657,7 +711,7 @@ HAND = Exercise(
             "One head's values serve both.",
             "letters",
             slip(by_hand, "[letter, letter]", "[letter, 0 * letter]"),
-            "Head 1 brings nothing but zeros. What is its W^V?",
+            "What head 1 brings names the right letter hardly ever. What is its W^V?",
         ),
     ),
     right=(

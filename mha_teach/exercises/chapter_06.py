@@ -339,21 +339,21 @@ BUG = Exercise(
             "One piece for each sentence.",
             "shape",
             slip(several, _CHUNK, "(weights @ v).chunk(len(x))"),
-            "You take the axis apart by sentences. How many pieces must stand side by "
-            "side for W^O?",
+            "You have as many pieces as there are sentences. How many pieces must "
+            "stand side by side for W^O?",
         ),
         Wrong(
             "Merging adds the heads up.",
             "shape",
             slip(several, "torch.cat(heads, dim=-1)", "sum(heads)"),
-            "The sum is d_v wide. How many rows does W^O have?",
+            "What meets W^O is d_v wide, like one head. How many rows has W^O?",
         ),
         Wrong(
             "Merging puts the heads one after the other.",
             "shape",
             slip(several, "torch.cat(heads, dim=-1)", "torch.cat(heads, dim=1)"),
-            "You joined the heads along the tokens. Along which axis are they side by "
-            "side?",
+            "What meets W^O is d_v wide, and has rows for every head. Along which axis "
+            "are heads side by side?",
         ),
         Wrong(
             "stack is only a matter of shape.",
@@ -452,12 +452,18 @@ def _one_column_too_many(draw: Draw) -> Inputs:
 
 
 def _refusal(function, inputs):
-    """Observe an error, or say what came instead."""
-    try:
-        result = call(function, inputs)
-    except Exception:
-        return "an error"
-    return f"a result of shape {tuple(getattr(result, 'shape', ()))}"
+    """Observe an error, or say what came instead.
+
+    Six columns for four heads are tried as well: they make three equal pieces, or six.
+    """
+    for each in (inputs, {"x": inputs["x"][..., :6], "h": 4}):
+        try:
+            result = call(function, each)
+        except Exception:
+            continue
+        columns, shape = each["x"].shape[-1], tuple(getattr(result, "shape", ()))
+        return f"{columns} columns, h={each['h']}: a result of shape {shape}"
+    return "an error"
 
 
 SPLIT = Exercise(
@@ -502,6 +508,8 @@ SPLIT = Exercise(
             "With no sentence there is no number. What should a -1 be inferred from?",
             draw=_no_sentence,
             observe=shape,
+            on_error="With no sentence there is no number. What should a -1 be "
+            "inferred from?",
         ),
         Property(
             "refuses",
@@ -509,6 +517,7 @@ SPLIT = Exercise(
             "Some columns are left over. What did your function do with them?",
             draw=_one_column_too_many,
             observe=_refusal,
+            compared="what came of it",
         ),
     ),
     hints=(
@@ -546,8 +555,8 @@ SPLIT = Exercise(
                 "x.unflatten(-1, (h, -1)).transpose(1, 2)",
                 "x.reshape(len(x) * h, x.shape[1], -1)",
             ),
-            "You have three axes, and each of your heads holds whole tokens torn to "
-            "pieces. Which axis alone has to be cut?",
+            "You have three axes: heads and sentences share the first one. Which axis "
+            "alone has to be cut?",
         ),
         Wrong(
             "The width comes before the head.",
@@ -595,15 +604,15 @@ SPLIT = Exercise(
             slip(
                 split, "unflatten(-1, (h, -1))", "view(len(x), -1, h, x.shape[-1] // h)"
             ),
-            "view has to guess the tokens from no number at all, and on other sizes it "
-            "guesses wrong. Where could you read how many there are?",
+            "Your -1 stands for the tokens. It has to be guessed from no number at "
+            "all, and on other sizes it is guessed wrong. Where could you read it?",
         ),
         Wrong(
             "-1 stands for the width.",
             "nobody",
             slip(split, "unflatten(-1, (h, -1))", "view(*x.shape[:2], h, -1)"),
-            "view has to guess the width from no number at all. From which axis could "
-            "it be read?",
+            "Your -1 stands for the width, and has to be guessed from no number at "
+            "all. From which axis could it be read?",
         ),
         Wrong(
             "What is left over does no harm.",
@@ -614,7 +623,29 @@ SPLIT = Exercise(
                 "torch.stack([x[..., i * (w := x.shape[-1] // h) :][..., :w]"
                 " for i in range(h)], dim=1)",
             ),
-            "The last columns are in no head. Who would notice that they are missing?",
+            "Nothing raises, and the last columns are in no head. Who would notice?",
+        ),
+        Wrong(
+            "chunk makes as many pieces as it is told.",
+            "refuses",
+            slip(
+                split,
+                "x.unflatten(-1, (h, -1)).transpose(1, 2)",
+                "torch.stack(x.chunk(h, dim=-1), dim=1)",
+            ),
+            "Six columns for four heads, and you return three. How many pieces does "
+            "chunk promise?",
+        ),
+        Wrong(
+            "The width is what the division leaves, whatever remains.",
+            "refuses",
+            slip(
+                split,
+                "x.unflatten(-1, (h, -1)).transpose(1, 2)",
+                "torch.stack(x.split(x.shape[-1] // h, dim=-1), dim=1)",
+            ),
+            "Six columns for four heads, and you return six. Which number does split "
+            "take, and which did you want?",
         ),
     ),
     right=(
@@ -692,7 +723,8 @@ MERGE = Exercise(
         Property(
             "columns",
             "every number names its column: head 0 comes first, then head 1",
-            "Of the two axes that you join, which one changes faster along the row?",
+            "Read your first row from the left. Whose numbers come first, and whose "
+            "next? Which rows of W^O will they meet?",
             draw=_columns_named_by_head,
         ),
         Property(
@@ -701,6 +733,8 @@ MERGE = Exercise(
             "With no sentence there is no number. What should a -1 be inferred from?",
             draw=_no_head_outputs,
             observe=shape,
+            on_error="With no sentence there is no number. What should a -1 be "
+            "inferred from?",
         ),
     ),
     hints=(
@@ -719,15 +753,15 @@ MERGE = Exercise(
             "The heads are averaged.",
             "shape",
             slip(merge, "x.transpose(1, 2).flatten(2)", "x.mean(dim=1)"),
-            "Your rows are as wide as one head. Does the formula average the heads, or "
-            "lay them side by side?",
+            "Your rows are as wide as one head. Where do the numbers of h heads find "
+            "room in them?",
         ),
         Wrong(
             "To merge is to flatten.",
             "shape",
             slip(merge, "transpose(1, 2).", ""),
-            "You joined the tokens of a head. Which axis must stand beside the width "
-            "first?",
+            "You have a row for each head. For whom should there be one, and which "
+            "axis must stand beside the width before you join?",
         ),
         Wrong(
             "Each head of a token has a row of its own.",
@@ -783,8 +817,8 @@ MERGE = Exercise(
             "-1 stands for what is left.",
             "nobody",
             slip(merge, "flatten(2)", "reshape(len(x), x.shape[2], -1)"),
-            "reshape has to guess the last axis from no number at all. Which two sizes "
-            "make it up?",
+            "Your -1 has to be guessed from no number at all. Which two sizes make up "
+            "the last axis?",
         ),
     ),
     right=(

@@ -233,14 +233,15 @@ BUG = Exercise(
         Property(
             "biases",
             "x = 0 and W^O the identity: only biases are left",
-            "Which of the four biases reach the output, and which does not?",
+            "Only two biases are left, that of the values and out_bias. Are both in "
+            "your output, from the right third, and in their order?",
             draw=_zero_tokens,
         ),
         Property(
             "values",
             "equal scores and W^O the identity: the mean of the values",
-            "With equal scores only the values count. How does nn.Linear use its "
-            "weight, and how does the line that makes v?",
+            "With equal scores only the values count. Which third of in_proj_weight "
+            "makes them, and how does nn.Linear use its weight?",
             draw=_equal_scores_before_w_o,
         ),
         Property(
@@ -252,8 +253,8 @@ BUG = Exercise(
         Property(
             "torch",
             "equal to nn.MultiheadAttention",
-            "Values and W^O are right. What is left are the scores: which two tensors "
-            "make them?",
+            "Values and W^O are right, so the weights are not. Which two tensors make "
+            "the scores, what divides them, and along which axis runs softmax?",
         ),
     ),
     hints=(
@@ -460,14 +461,15 @@ MHA = Exercise(
         Property(
             "alone",
             "a lone token attends to itself: x W^V W^O",
-            "With one token every weight is 1. Which two matrices are left?",
+            "With one token every weight is 1. Is yours? What is left then, and do all "
+            "heads meet W^O in their order?",
             draw=_lone_token,
         ),
         Property(
             "split",
             "equal keys and heads: each token gets the mean of its sequence",
-            "Change one token alone. Which entries of q, k and v change, and should "
-            "they?",
+            "W^K is zero here, so all scores are. Are yours? If so, which tokens does "
+            "your head 0 hold?",
             draw=_equal_keys_and_heads,
         ),
         Property(
@@ -480,7 +482,8 @@ MHA = Exercise(
         Property(
             "rows",
             "equal values come out as they are",
-            "Whose weights must sum to one: those of a query, or those of a key?",
+            "Every value is the same here, so any average is that value. What do the "
+            "weights of one query add up to?",
             draw=_equal_values,
         ),
         Property(
@@ -496,6 +499,8 @@ MHA = Exercise(
             draw=_two_tokens,
             observe=_score_gaps,
             axes="query",
+            compared="ln of the weight of token 0 over that of token 1, made from what "
+            "you return",
         ),
         Property(
             "heads",
@@ -541,6 +546,12 @@ MHA = Exercise(
             slip(mha, "split(x @ w_v)", "split(x @ w_k)"),
             "W^V leaves no trace in your output. Which matrix says what a token "
             "passes on?",
+        ),
+        Wrong(
+            "One matrix is enough for queries and keys.",
+            "split",
+            slip(mha, "split(x @ w_k)", "split(x @ w_q)"),
+            "W^K is zero here, and your scores are not. Which matrix makes your keys?",
         ),
         Wrong(
             "Splitting is only a matter of shape.",

@@ -303,14 +303,15 @@ BUG = Exercise(
             "The bias belongs to the sum, not to the terms.",
             "shape",
             slip(terms, "torch.cat([contributions, rest], dim=1)", "contributions"),
-            "You return a term for each head. What is still missing from the output?",
+            "You have as many terms as there are heads. Where is the one that belongs "
+            "to no head?",
         ),
         Wrong(
             "It is each block that has to be transposed.",
             "shape",
             slip(terms, _BLOCKS, f"{_ROWS}.mT"),
-            "You transposed each block by itself. Which matrix has to be turned "
-            "before it is cut?",
+            "Your blocks are d_model by d_v. Which axis of a block must meet the d_v "
+            "of a head? And which axis of out_weight is to be cut, head by head?",
         ),
         Wrong(
             "The output is all that counts.",
@@ -320,7 +321,7 @@ BUG = Exercise(
                 "torch.cat([contributions, rest], dim=1)",
                 "contributions.sum(dim=1) + out_bias",
             ),
-            "That is the output itself. Which axis tells the terms apart?",
+            "That has the shape of the output. Which axis should tell the terms apart?",
         ),
         Wrong(
             "Each head goes through all of out_proj, its bias too.",
@@ -397,10 +398,10 @@ BUG = Exercise(
 )
 
 
-def gate(head_outputs, w_o, gate):
+def gated(head_outputs, w_o, gate):
     """Multiply each head by its gate, then merge the heads and apply W^O."""
-    gated = head_outputs * gate[..., None, None]
-    merged = gated.transpose(-3, -2).flatten(-2)
+    scaled = head_outputs * gate[..., None, None]
+    merged = scaled.transpose(-3, -2).flatten(-2)
     return merged @ w_o
 
 
@@ -452,6 +453,11 @@ def _per_sequence(draw: Draw) -> Inputs:
     return inputs
 
 
+_GATE_HAS_A_BATCH = (
+    "Here the gate is (batch, head). Along which of the two do you count the heads, "
+    "and which axes of head_outputs does it not have?"
+)
+
 GATE = Exercise(
     id="08-gate",
     title="A gate for each head",
@@ -459,7 +465,7 @@ GATE = Exercise(
     level=2,
     minutes=15,
     points=4,
-    reference=gate,
+    reference=gated,
     draw=_batched,
     axes={
         "head_outputs": "more batch h n d_v",
@@ -502,22 +508,25 @@ GATE = Exercise(
         Property(
             "unbatched",
             "no batch axis",
-            "Which line counts axes from the front? Count from the back.",
+            "Without a batch axis, where is the head? Count from the end.",
             draw=_unbatched,
             axes="n d_model",
+            on_error="Without a batch axis, where is the head? Count from the end.",
         ),
         Property(
             "batched twice",
             "two batch axes",
-            "Which line counts axes from the front? Count from the back.",
+            "With two batch axes, where is the head? Count from the end.",
             draw=_twice_batched,
             axes="more batch n d_model",
+            on_error="With two batch axes, where is the head? Count from the end.",
         ),
         Property(
             "per sequence",
             "a gate of its own for each sequence: (batch, head)",
-            "Here the gate has a batch axis. Which axes of head_outputs has it not?",
+            _GATE_HAS_A_BATCH,
             draw=_per_sequence,
+            on_error=_GATE_HAS_A_BATCH,
         ),
     ),
     hints=(
@@ -537,30 +546,30 @@ GATE = Exercise(
         Wrong(
             "A number per head fits wherever there is a head axis.",
             "shape",
-            slip(gate, "gate[..., None, None]", "gate[..., None]"),
+            slip(gated, "gate[..., None, None]", "gate[..., None]"),
             "Your gate lies along the tokens. How many axes come after that of the "
             "heads?",
         ),
         Wrong(
             "The merged heads are the output.",
             "shape",
-            slip(gate, "merged @ w_o", "merged"),
+            slip(gated, "merged @ w_o", "merged"),
             "The last axis is h·d_v wide. What leads to d_model?",
         ),
         Wrong(
             "The heads are added before W^O.",
             "shape",
-            slip(gate, "gated.transpose(-3, -2).flatten(-2)", "gated.sum(dim=-3)"),
-            "You added head outputs, d_v wide. Which block does each of them meet "
-            "first?",
+            slip(gated, "scaled.transpose(-3, -2).flatten(-2)", "scaled.sum(dim=-3)"),
+            "What meets W^O is d_v wide, like one head. Which block of W^O should each "
+            "head meet?",
         ),
         Wrong(
             "Merging is only a matter of shape.",
             "on",
             slip(
-                gate,
-                "gated.transpose(-3, -2).flatten(-2)",
-                "gated.reshape(*gated.shape[:-3], gated.shape[-2], -1)",
+                gated,
+                "scaled.transpose(-3, -2).flatten(-2)",
+                "scaled.reshape(*scaled.shape[:-3], scaled.shape[-2], -1)",
             ),
             "In memory your heads lie one after the other, tokens inside. Which order "
             "does W^O expect?",
@@ -568,14 +577,14 @@ GATE = Exercise(
         Wrong(
             "The heads are averaged.",
             "on",
-            slip(gate, "merged @ w_o", "merged @ w_o / gate.shape[-1]"),
+            slip(gated, "merged @ w_o", "merged @ w_o / gate.shape[-1]"),
             "Your output is h times too small. Does W^O average the heads?",
         ),
         Wrong(
             "Gates are shares that add up to one.",
             "on",
             slip(
-                gate,
+                gated,
                 "gate[..., None, None]",
                 "(gate / gate.sum(-1, keepdim=True))[..., None, None]",
             ),
@@ -584,20 +593,20 @@ GATE = Exercise(
         Wrong(
             "Gates compete, as keys do.",
             "on",
-            slip(gate, "gate[..., None, None]", "gate.softmax(-1)[..., None, None]"),
+            slip(gated, "gate[..., None, None]", "gate.softmax(-1)[..., None, None]"),
             "You took a softmax of the gates. What does formula (2) do with them?",
         ),
         Wrong(
             "A gate is a valve between 0 and 1.",
             "on",
-            slip(gate, "gate[..., None, None]", "gate.sigmoid()[..., None, None]"),
+            slip(gated, "gate[..., None, None]", "gate.sigmoid()[..., None, None]"),
             "You bent the gates by a sigmoid. What is it at 1?",
         ),
         Wrong(
             "A head that is off is left as it came.",
             "off",
             slip(
-                gate,
+                gated,
                 "head_outputs * gate[..., None, None]",
                 "head_outputs.where(gate[..., None, None] == 0,"
                 " head_outputs * gate[..., None, None])",
@@ -609,7 +618,7 @@ GATE = Exercise(
             "Without heads the mean is left.",
             "off",
             slip(
-                gate,
+                gated,
                 "head_outputs * gate[..., None, None]",
                 "head_outputs * gate[..., None, None]"
                 " + head_outputs.mean(-2, keepdim=True) * (1 - gate[..., None, None])",
@@ -621,9 +630,9 @@ GATE = Exercise(
             "The gates are repeated until they fit.",
             "one off",
             slip(
-                gate,
-                "gated = head_outputs * gate[..., None, None]\n",
-                "gated = head_outputs\n",
+                gated,
+                "scaled = head_outputs * gate[..., None, None]\n",
+                "scaled = head_outputs\n",
                 "merged @ w_o",
                 "(merged * gate.repeat(*[1] * (gate.dim() - 1),"
                 " head_outputs.shape[-1])[..., None, :]) @ w_o",
@@ -635,7 +644,7 @@ GATE = Exercise(
             "The remaining heads make up for one that is off.",
             "one off",
             slip(
-                gate,
+                gated,
                 "merged @ w_o",
                 "merged @ w_o * gate.shape[-1]"
                 " / (gate != 0).sum(-1).clamp_min(1)[..., None, None]",
@@ -645,20 +654,20 @@ GATE = Exercise(
         Wrong(
             "A gate is open or shut.",
             "any",
-            slip(gate, "gate[..., None, None]", "(gate != 0)[..., None, None]"),
+            slip(gated, "gate[..., None, None]", "(gate != 0)[..., None, None]"),
             "Your gates are all 0 or 1. What should a gate of one half do?",
         ),
         Wrong(
             "A gate lies between 0 and 1.",
             "any",
-            slip(gate, "gate[..., None, None]", "gate.clamp(0, 1)[..., None, None]"),
+            slip(gated, "gate[..., None, None]", "gate.clamp(0, 1)[..., None, None]"),
             "You cut the gates off at 0 and 1. Does formula (2) forbid others?",
         ),
         Wrong(
             "Both the head and its block have the gate.",
             "any",
             slip(
-                gate,
+                gated,
                 "merged @ w_o",
                 "merged @ (w_o.unflatten(0, (gate.shape[-1], -1))"
                 " * gate.reshape(-1, gate.shape[-1])[0][:, None, None]).flatten(0, 1)",
@@ -669,24 +678,35 @@ GATE = Exercise(
         Wrong(
             "There is always a batch axis.",
             "unbatched",
-            slip(gate, "transpose(-3, -2)", "transpose(1, 2)"),
+            slip(gated, "transpose(-3, -2)", "transpose(1, 2)"),
             "Without a batch axis the heads are axis 0. How do you name that axis in "
             "every case?",
+        ),
+        Wrong(
+            "In a loop over heads, head i is [:, i].",
+            "unbatched",
+            slip(
+                gated,
+                "scaled.transpose(-3, -2).flatten(-2)",
+                "torch.cat([scaled[:, i] for i in range(gate.shape[-1])], dim=-1)",
+            ),
+            "You take head i along axis 1. Without a batch axis, where is the head? "
+            "Count from the end: which index is it?",
         ),
         Wrong(
             "There is one batch axis or none.",
             "batched twice",
             slip(
-                gate,
-                "gated.transpose(-3, -2)",
-                "gated.transpose(*((0, 1) if gated.dim() == 3 else (1, 2)))",
+                gated,
+                "scaled.transpose(-3, -2)",
+                "scaled.transpose(*((0, 1) if scaled.dim() == 3 else (1, 2)))",
             ),
             "With two batch axes the heads are axis 2. What calls it so in every case?",
         ),
         Wrong(
             "One gate serves the whole batch.",
             "per sequence",
-            slip(gate, "gate[..., None, None]", "gate[:, None, None]"),
+            slip(gated, "gate[..., None, None]", "gate[:, None, None]"),
             "Your two new axes come after the first one. Which index adds them at the "
             "end?",
         ),
@@ -694,7 +714,7 @@ GATE = Exercise(
             "The gate of the first sequence is that of all.",
             "per sequence",
             slip(
-                gate,
+                gated,
                 "gate[..., None, None]",
                 "gate.reshape(-1, gate.shape[-1])[0][:, None, None]",
             ),
@@ -865,8 +885,8 @@ PERMUTE = Exercise(
             "A forgotten bias does no harm.",
             "numbers",
             slip(swaps, "nn.init.normal_(proj.bias)", "nn.init.zeros_(proj.bias)"),
-            "In your module the biases are all zero, as in a fresh one. What would a "
-            "trained one have?",
+            "That is right but for three biases of each head. Are they drawn at "
+            "random, or all zero as in a fresh module? And did you count them?",
         ),
         Wrong(
             "W^O belongs to all heads together.",

@@ -299,21 +299,23 @@ BUG = Exercise(
         Property(
             "silent network",
             "the network adds nothing: the norm of x + attended is left",
-            "With w_out and b_out zero, which line can still change the stream?",
+            "The network adds nothing here. Is your y the norm of x + attended, and is "
+            "anything added to it after all?",
             draw=_silent_network,
         ),
         Property(
             "size",
             "every vector that leaves has mean 0 and spread 1",
-            "What is the last thing that a block does?",
+            "What is the last thing that a block does, and over which axis?",
             observe=mean_and_spread,
-            axes="batch n 2",
+            axes="batch n number",
+            compared="the mean (number 0) and the spread (number 1) of each vector",
         ),
         Property(
             "silent attention",
             "attention brings nothing: the norm of x goes through the network",
-            "Attention is out of the way. What goes into the network, and what is its "
-            "result added to?",
+            "Attention is out of the way: y should be the norm of x, token by token. "
+            "What does the network read, what bends it, and to what is it added?",
             draw=_silent_attention,
         ),
         Property(
@@ -380,6 +382,12 @@ BUG = Exercise(
             slip(finish, _FIRST, "x + attended"),
             "Your network reads a stream that was not normalised. What follows the "
             "first addition?",
+        ),
+        Wrong(
+            "One bend is as good as another.",
+            "silent attention",
+            slip(finish, "F.gelu", "F.relu"),
+            "Your network bends by ReLU. Which function did the code as given use?",
         ),
         Wrong(
             "The norm only prepares the input of the network.",
@@ -450,6 +458,13 @@ def _normed_before(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
     return x + (F.layer_norm(x, x.shape[-1:]) @ w_in).relu() @ w_out
 
 
+def _forbidden_where_true(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
+    scores = (x @ w_q) @ (x @ w_k).mT / w_q.shape[-1] ** 0.5
+    weights = scores.masked_fill(mask, float("-inf")).softmax(dim=-1)
+    y = F.layer_norm(x + weights @ (x @ w_v) @ w_o, x.shape[-1:])
+    return F.layer_norm(y + (y @ w_in).relu() @ w_out, x.shape[-1:])
+
+
 _ADD_1, _ADD_2 = "x + attended @ w_o", "y + (y @ w_in).relu() @ w_out"
 _NORM_1 = f"F.layer_norm({_ADD_1}, x.shape[-1:])"
 _NORM_2 = f"F.layer_norm({_ADD_2}, x.shape[-1:])"
@@ -485,19 +500,22 @@ BLOCK = Exercise(
         Property(
             "nothing added",
             "W^O and w_out are zero: the norm of x is left",
-            "Both steps add nothing. What is left of a sum, and what of its norm?",
+            "Both steps should add nothing here. Do yours? And what is the norm of "
+            "what is left?",
             draw=_adds_nothing,
         ),
         Property(
             "network",
             "W^O is zero: the norm of x goes through the network",
-            "Attention is out of the way. Go through the second formula.",
+            "Attention is out of the way. Products, relu, sum, norm: which of your "
+            "steps is not that of the second formula?",
             draw=_network_alone,
         ),
         Property(
             "attention",
             "w_out is zero, and everyone may look at everyone",
-            "The network is out of the way. Go through the first formula.",
+            "The network is out of the way, and the mask is True throughout. Scores, "
+            "scale, weights, W^O: which step is not that of the first formula?",
             draw=_attention_alone,
         ),
         Property(
@@ -537,6 +555,13 @@ BLOCK = Exercise(
             _normed_before,
             "The stream leaves as it came, never normalised. Where do the formulas "
             "have their norms?",
+        ),
+        Wrong(
+            "masked_fill takes the mask as it is.",
+            "nothing added",
+            _forbidden_where_true,
+            "You forbid where the mask is True. The last token may look at nobody "
+            "then, and that is nan. What does True mean in a mask of this book?",
         ),
         Wrong(
             "A norm compares tokens.",
@@ -636,7 +661,12 @@ BLOCK = Exercise(
             "Your mask is transposed: token 0 sees all. Are its rows queries or keys?",
         ),
     ),
-    right=(right.block_by_hand, right.block_fused, right.block_in_numpy),
+    right=(
+        right.block_by_hand,
+        right.block_with_the_norm_of_the_chapter,
+        right.block_fused,
+        right.block_in_numpy,
+    ),
 )
 
 
