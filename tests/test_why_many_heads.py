@@ -53,9 +53,11 @@ def test_every_setting_has_its_runs_in_order():
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=map(str, RUNS))
 def test_a_run_is_complete(run):
-    assert set(run) == {*Setting._fields, "parameters", "accuracy"}
-    assert len(run["accuracy"]) == 5
-    assert all(0 <= share == round(share, 4) <= 1 for share in run["accuracy"])
+    measured = ("accuracy", "named_twice")
+    assert set(run) == {*Setting._fields, "parameters", *measured}
+    for name in measured:
+        assert len(run[name]) == 5
+        assert all(0 <= share == round(share, 4) <= 1 for share in run[name])
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=map(str, SETTINGS))
@@ -76,6 +78,8 @@ def test_one_head_and_a_matrix_fail_for_good():
     for d_k in (16, 64):
         short, long = (shares(num_heads=1, d_k=d_k, steps=s) for s in (400, 1200))
         assert max(long) < min(short) <= max(short) < 0.25
+        assert min(RUNS["linear", 1, d_k, 1200]["named_twice"]) > 0.9
+    assert RUNS["linear", 2, 16, 400]["named_twice"] == pytest.approx([1 / 16] * 5, 0.2)
 
 
 def test_two_to_sixteen_heads_succeed_and_half_the_parameters_will_do():
@@ -100,6 +104,7 @@ def test_one_head_succeeds_if_a_network_or_a_layer_follows():
 def test_the_card_shows_the_figures_of_the_file():
     for rows in (EQUAL, FIXED, OTHERS):
         assert why_many_heads.table(ARTIFACT["runs"], rows) in CARD
+    assert why_many_heads.table_of_repeats(ARTIFACT["runs"]) in CARD
     assert f"{len(TEXT.encode()) / 1000:.0f} kB" in CARD
     facts = ("python -m tools.why_many_heads", "0, 1, 2, 3, 4", "CC BY 4.0", "torch ")
     assert all(fact in CARD for fact in facts)
