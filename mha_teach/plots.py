@@ -399,7 +399,7 @@ def tables(
     rows
         Names of the n rows, written beside the first column.
     columns
-        Names written below every table that is as wide as there are names.
+        Names written below every table that has no more columns than there are names.
 
     Raises
     ------
@@ -419,7 +419,7 @@ def tables(
                     f"{name}: a table has shape {each.shape}, but there are "
                     f"{len(rows)} names of rows; pass tables ({len(rows)}, width)"
                 )
-    labelled = sum(line[0].shape[1] == len(columns) for line in drawn.values())
+    labelled = sum(line[0].shape[1] <= len(columns) for line in drawn.values())
     size = (2.1 * len(titles) + 1.4, 2.1 * len(drawn) + 0.5 * labelled)
     fig = Figure(figsize=size, layout="constrained")
     grid = fig.subplots(len(drawn), len(titles), squeeze=False)
@@ -431,8 +431,8 @@ def tables(
         for ax, each in zip(axes, line, strict=True):
             image = ax.imshow(each, cmap=cmap, vmin=bottom, vmax=top, aspect="auto")
             ax.set(xticks=[], yticks=[], frame_on=False)
-            if each.shape[1] == len(columns):
-                ax.set_xticks(range(len(columns)), columns, **small, rotation=90)
+            if (width := each.shape[1]) <= len(columns):
+                ax.set_xticks(range(width), columns[:width], **small, rotation=90)
             ax.tick_params(length=0)
         axes[0].set_yticks(range(len(rows)), rows, **small)
         ticks = sorted({bottom, 0, top})
@@ -525,6 +525,63 @@ def _draw_blocks(
                 ax.add_patch(Rectangle((x, y), 1, 1, **frame))
         top += rows + 0.6
     return top - 0.6
+
+
+@in_house_style
+def marks(
+    groups: Mapping[str, Mapping[str, Sequence[bool]]], columns: Sequence[str]
+) -> Figure:
+    """Draw a table of yes and no, in groups of rows: a dark cell is yes.
+
+    Below each column stands how many of its cells are dark.
+
+    Parameters
+    ----------
+    groups
+        Maps the title of a group to its rows, and the name of a row to one answer per
+        column.
+    columns
+        Names, written above.
+
+    Raises
+    ------
+    ValueError
+        If there is no row, or the answers of a row do not fit the columns.
+    """
+    rows = [row for group in groups.values() for row in group.items()]
+    if not rows:
+        raise ValueError("there is no row; pass at least one group with a row")
+    for name, answers in rows:
+        if len(answers) != len(columns):
+            raise ValueError(f"{name}: {len(answers)} answers for {len(columns)} names")
+    names = [*groups, *(name for name, _ in rows)]
+    width, height = len(columns), len(names) + 1
+    beside, above = (0.068 * max(map(len, each)) + 0.2 for each in (names, columns))
+    fig = Figure(figsize=(0.2 * width + beside, 0.2 * height + above))
+    across, down = fig.get_size_inches()
+    ax = fig.add_axes((beside / across, 0, 1 - beside / across, 1 - above / down))
+    dark = ListedColormap([WEIGHT_COLOURS(0.0), STYLES[1]["color"]])
+    labels, top = [], 0
+    for title, group in groups.items():
+        labels += [title, *group]
+        extent = (0, width, top + 1 + len(group), top + 1)
+        table = np.array(list(group.values()), dtype=float)
+        ax.imshow(table, cmap=dark, vmin=0, vmax=1, extent=extent, aspect="auto")
+        ax.hlines(np.arange(top + 1, extent[2] + 1), 0, width, "white", linewidth=1.5)
+        top = extent[2]
+    ax.vlines(np.arange(width + 1), 0, top, "white", linewidth=1.5)
+    small = {"fontsize": 8, "parse_math": False}
+    ax.set_yticks(np.arange(len(labels)) + 0.5, labels, **small)
+    for label in ax.get_yticklabels():
+        if label.get_text() in groups:
+            label.set(color=QUIET, style="italic")
+    ax.xaxis.tick_top()
+    ax.set_xticks(np.arange(width) + 0.5, columns, **small, rotation=90)
+    ax.tick_params(length=0)
+    for column, count in enumerate(np.sum([answers for _, answers in rows], axis=0)):
+        ax.text(column + 0.5, top + 0.6, count, ha="center", va="center", fontsize=8)
+    ax.set(xlim=(0, width), ylim=(top + 1, 0), frame_on=False)
+    return fig
 
 
 @in_house_style

@@ -561,3 +561,60 @@ class TestRuns:
         many = {"heads": dict.fromkeys("abcd", {"1": [1]})}
         with pytest.raises(ValueError, match="4 labels, but only 3 styles"):
             plots.runs(many, {}, "right")
+
+
+class TestMarks:
+    GROUPS = {
+        "one head": {"over queries": [True, False], "$halved$": [False, False]},
+        "masks": {"turned over": [True, True]},
+    }
+    COLUMNS = ["alone", "in_parts"]
+
+    def test_a_cell_is_dark_where_the_answer_is_yes(self):
+        [ax] = plots.marks(self.GROUPS, self.COLUMNS).axes
+        tables = [image.get_array().tolist() for image in ax.images]
+        assert tables == [[[1, 0], [0, 0]], [[1, 1]]]
+        no, yes = (luminance(*to_rgb(ax.images[0].cmap(each))) for each in (0, 1))
+        assert (no + 0.05) / (yes + 0.05) > 4.5
+
+    def test_groups_rows_and_columns_have_names_and_columns_a_count(self):
+        [ax] = plots.marks(self.GROUPS, self.COLUMNS).axes
+        rows = [(t.get_text(), t.get_style()) for t in ax.get_yticklabels()]
+        assert rows == [
+            ("one head", "italic"),
+            ("over queries", "normal"),
+            ("$halved$", "normal"),
+            ("masks", "italic"),
+            ("turned over", "normal"),
+        ]
+        assert not ax.get_yticklabels()[2].get_parse_math()
+        assert [t.get_text() for t in ax.get_xticklabels()] == self.COLUMNS
+        assert [t.get_text() for t in ax.texts] == ["2", "1"]
+
+    def test_each_name_stands_beside_its_row(self):
+        [ax] = plots.marks(self.GROUPS, self.COLUMNS).axes
+        tops = [image.get_extent()[3] for image in ax.images]
+        assert tops == [1, 4]
+        assert ax.get_yticks().tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
+
+    def test_nothing_is_cut_off(self, shown):
+        fig = plots.marks(self.GROUPS, self.COLUMNS)
+        inside = fig.get_tightbbox()
+        width, height = fig.get_size_inches()
+        assert inside.x0 >= 0
+        assert inside.y0 >= 0
+        assert inside.x1 <= width
+        assert inside.y1 <= height
+        assert image(shown(fig))[0] == "image/svg+xml"
+
+    @pytest.mark.parametrize(
+        ("groups", "message"),
+        [
+            ({}, "there is no row; pass at least one group with a row"),
+            ({"masks": {}}, "there is no row"),
+            ({"masks": {"late": [True]}}, "late: 1 answers for 2 names"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused(self, groups, message):
+        with pytest.raises(ValueError, match=message):
+            plots.marks(groups, self.COLUMNS)
