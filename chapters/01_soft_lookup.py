@@ -52,8 +52,8 @@ except KeyError as error:
 #
 # $$ q \cdot k = q_1 k_1 + q_2 k_2 + \cdots + q_{d_k} k_{d_k} $$
 #
-# For vectors of length 1 it is 1 if they point the same way, 0 at a right angle, and negative beyond that. `keys @ query` computes
-# it for all $n_k = 6$ keys at once.
+# For vectors of length 1 it is 1 if they point the same way, 0 at a right angle, and negative beyond. `keys @ query` computes it
+# for all $n_k = 6$ keys at once.
 #
 # > **Predict.** Which key fits *baguette* best, and which comes second? Is any fit zero?
 
@@ -74,8 +74,8 @@ if encoder.pretrained:
     assert scores.min() > 0.1
 
 # %% [markdown]
-# *bread* fits best, *cake* comes second, and no fit is zero. Such a number is a *score*. (Random weights as a stand-in give other
-# numbers.)
+# *bread* fits best, *cake* comes second, and no fit is zero. Such a number is a *score*. (Where the encoder is not installed, one with
+# random parameters gives other numbers.)
 #
 # ## How does a score become a share?
 #
@@ -157,7 +157,7 @@ assert (values.amin(dim=0) <= output).all() and (output <= values.amax(dim=0)).a
 #
 # ## What does the temperature do?
 #
-# Here are the weights for *baguette*, from a cold look-up, with small $T$, to a hot one.
+# Here are the weights for *baguette*, from a cold look-up, small $T$, to a hot one.
 
 # %%
 temperatures = (0.01, 0.05, 0.1, 0.2, 1, 10)
@@ -176,8 +176,8 @@ assert (sweep[5] - 1 / 6).abs().max() < 0.01
 assert all(torch.equal(row.argsort(), sweep[2].argsort()) for row in sweep[1:])
 
 # %% [markdown]
-# Each bar is cut into the weights of the keys, in the order of the menu. The hot look-up gives all nearly the same, the cold one nearly
-# everything to the best key. Which key is best does not depend on $T$.
+# Each bar is cut into weights, in the order of the menu. The hot look-up gives all nearly the same, the cold one nearly everything to
+# the best key. Which key is best does not depend on $T$.
 #
 # > **Predict.** Now look up every word on the menu, and *baguette*, at $T = 0.0001$. Which prices come out?
 
@@ -201,8 +201,8 @@ assert not encoder.pretrained or torch.allclose(price, prices[bread])
 # The encoder's vectors have length 1. Other keys may have any length. Here are four in a plane, as arrows; each value is the tip of
 # its arrow. B points the same way as A, and is 2.5 times as long.
 #
-# > **Predict.** Will A or B get more weight if the query lies exactly on A? Drag it there, to (1, 0.5), or press the arrow keys. Then
-# > look for a place where A alone gets the most.
+# > **Predict.** Will A or B get more weight if the query lies exactly on A? Drag it there, to (1, 0.5), or press the arrow keys. Is
+# > there a place where A alone gets the most?
 
 # %%
 plane = torch.tensor([[1.0, 0.5], [2.5, 1.25], [-0.4, 2.4], [-0.6, -2.2]])
@@ -220,11 +220,11 @@ assert not ((torch.randn(1000, 2) @ plane.mT).argmax(dim=-1) == 0).any()
 # B gets over six times as much as A, although the query *is* A. A dot product is no distance. It is the length of the query times that
 # of the key times the cosine of the angle between them. B reaches further in the query's direction.
 #
-# Nowhere does A alone get the most. It lies inside the triangle of the others, so it is an average of them,
-# $A = \alpha B + \beta C + \gamma D$, with positive shares that sum to one. Then
-# $q \cdot A = \alpha\, q \cdot B + \beta\, q \cdot C + \gamma\, q \cdot D$: its score is the same average of their scores, and no
-# average exceeds the largest of its parts. The output, the diamond, is an average too. It never leaves the grey triangle, the
-# *convex hull* of the values.
+# Nowhere does A alone get the most. It lies inside the triangle of the others. The line from B through A meets the side CD in a point.
+# A is an average of B and that point, and the point is one of C and D. So $A = \alpha B + \beta C + \gamma D$, with positive shares
+# that sum to one. Then $q \cdot A = \alpha\, q \cdot B + \beta\, q \cdot C + \gamma\, q \cdot D$: its score is the same average of
+# their scores, and no average exceeds the largest of its parts. The output, the diamond, is an average too. It never leaves the grey
+# triangle, the *convex hull* of the values.
 #
 # When does the nearest key win? Write $|q|$ for the length of $q$, so $|q|^2 = q \cdot q$, and multiply the squared distance out:
 #
@@ -262,8 +262,7 @@ assert not torch.allclose(weights.sum(dim=0), torch.ones(6), atol=0.1)
 
 # %% [markdown]
 # Scores and weights are $(n_q, n_k)$, the output is $(n_q, d_v)$: a row for each query. `dim=-1` lets softmax run along the last axis,
-# the keys, so the rows sum to one. A column need not: every guest might want coffee, or none. (`@` and `.mT` work on the last two axes.
-# Axes in front of them, as later chapters have, are a stack of such tables, each treated alone.)
+# the keys, so the rows sum to one. A column need not: every guest might want coffee, or none.
 
 # %%
 plots.show(
@@ -337,7 +336,7 @@ assert paid.grad.count_nonzero() == 1 and not hard(slow).requires_grad
 # step against it.
 #
 # A soft look-up passes a gradient to query, keys and values, so all can be learnt that way. A hard one passes it to the value that it
-# picked alone: between the jumps it is zero for query and keys, and they need other ways of training.
+# picked alone: between the jumps it is zero for query and keys.
 #
 # ## Common slips
 #
@@ -355,7 +354,8 @@ for name, table in (("right", right), ("wrong", wrong)):
 # **Softmax along the wrong axis.** The columns of `wrong` sum to one, and what a query gets is no average. With as many queries as keys
 # no shape shows it. The sums of the rows do.
 #
-# **"Attention finds the right key."** You will often read this. But *stew* gave *soup* less than half of its weight.
+# **"Attention finds the right key."** You will often read this. But even *soup*, the best key for *stew*, got less than half of its
+# weight. Attention mixes; it does not pick.
 #
 # ## Exercises
 #

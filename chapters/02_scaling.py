@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Why divide by the square root of d_k?
+# # Why divide by a square root?
 #
 # **You will build** the one division of scaled dot-product attention, and measure what it does to scores, weights and gradients.
 #
@@ -7,10 +7,12 @@
 #
 # - predict the spread of a dot product from $d_k$, and say when the prediction fails,
 # - read an entropy: how undecided is a row of weights?
-# - say what large scores do to the gradient at a query, and at which queries,
+# - say what large scores do to the gradient, and at which queries,
 # - find a scale that is wrong: of another width, or applied twice.
 #
-# **Before you start.** [Chapter 1](01_soft_lookup.ipynb) has the dot product, softmax and the temperature. Symbols are in the
+# **Before you start.** You know the dot product and softmax from [chapter 1](01_soft_lookup.ipynb) or
+# [chapter 0](00_in_one_sitting.ipynb). You need the mean and the
+# variance of independent numbers, and derivatives in one section that you may skip. Symbols are in the
 # [notation](notation.md). Reading and running takes 35 minutes; the [exercises](exercises/02_scaling.ipynb) take 30, and an optional
 # 20.
 
@@ -29,17 +31,20 @@ _ = torch.manual_seed(0)
 #
 # A pretrained encoder reads a sentence, cut into *tokens*; `[CLS]` and `[SEP]` mark its ends. It works in *layers*, one after the
 # other. In each, several *heads* look at the sentence side by side, each with queries and keys of its own. We take one head, whose
-# queries and keys are $d_k = 32$ numbers wide, and change one thing: what their dot products are divided by, before softmax.
+# queries and keys are $d_k = 32$ numbers wide, and change one thing: the divisor of their dot products.
 #
 # > **Predict.** Divide all dot products by the same number, and in each row the highest stays the highest. What does change?
 
 # %%
 encoder = models.load_minilm_or_stand_in()
 reading = encoder.encode(["The cat sat on the mat because it was tired."])
-tokens, trace = reading.tokens[0], reading.traces[3]      # layer 3, counted from 0
+tokens = reading.tokens[0]
+trace = reading.traces[3]                         # what layer 3, from 0, computed
 q, k = trace.q[0, 1], trace.k[0, 1]               # sentence 0, head 1: (n tokens, 32)
 maps = [(q @ k.mT / divisor).softmax(dim=-1) for divisor in (1, 32**0.5, 32)]
 titles = ["as they are", r"divided by $\sqrt{32}$", "divided by 32"]
+
+# %% tags=["figure"]
 plots.show(
     plots.attention_maps(maps, tokens, titles),
     alt="Three maps of the same head. With the products as they are, most rows are one "
@@ -58,15 +63,16 @@ if encoder.pretrained:
 
 # %% [markdown]
 # Each row keeps its favourite, and all else changes. Undivided, *it* gives *cat* nearly everything. Divided by 32, it hardly prefers
-# anything. In between lies the map that the encoder was trained with: *it* gives *cat* about half.
+# anything. In between lies the map that the encoder was trained with: *it* gives *cat* about half. (The dark column is `[CLS]`:
+# [chapter 3](03_queries_keys_values.ipynb) shows that it hands over next to nothing.)
 #
-# In chapter 1 we chose the divisor, the temperature, by looking. This one is read off a width, the same in all heads of all layers.
-# What has the width of a query to do with the size of a dot product?
+# In chapter 1 a divisor, the temperature, was chosen by looking. This one comes from a width. What has the width of a query to do
+# with the size of a dot product?
 #
 # ## How far do dot products spread?
 #
-# A dot product adds up $d_k$ products. How wide does the sum swing? We draw queries and keys at random, as a first model of them, and
-# measure the *spread* of their dot products: the standard deviation, the root of the *variance*.
+# A dot product adds up $d_k$ products. We draw queries and keys at random, and measure the *spread* of their dot products: the
+# standard deviation, the root of the *variance*.
 #
 # > **Predict.** The entries of $q$ and $k$ are independent, with mean 0 and variance 1. From $d_k = 4$ to $d_k = 64$, the spread
 # > grows by a factor of 2, 4 or 16.
@@ -83,14 +89,14 @@ for d_k in (4, 16, 64, 256):
     assert abs((q * k).sum(dim=-1).std() / d_k**0.5 - 1) < 0.05
 
 # %% [markdown]
-# Four: from 2 to 8. Why? The variance $\operatorname{Var}(x)$ is the mean of $x^2$, written $E[x^2]$, if $x$ has mean 0. A product
-# of independent numbers with mean 0 has mean 0 as well, and the mean of its square splits:
-# $\operatorname{Var}(q_j k_j) = E[q_j^2 k_j^2] = E[q_j^2]\,E[k_j^2] = 1$. Independent terms add their variances:
+# Four: from 2 to 8. Why? If $x$ has mean 0, its variance $\operatorname{Var}(x)$ is the mean of $x^2$, written $E[x^2]$. Among
+# independent numbers, the mean of a product is the product of the means. So $q_j k_j$ has mean 0, and
+# $\operatorname{Var}(q_j k_j) = E[q_j^2 k_j^2] = E[q_j^2]\,E[k_j^2] = 1$. In the square of the sum, products of two different terms have
+# mean 0. The squares remain:
 #
 # $$ \operatorname{Var}(q \cdot k) = \sum_{j=1}^{d_k} \operatorname{Var}(q_j k_j) = d_k \tag{1} $$
 #
-# From $d_k = 4$ to 64 the variance grows by 16, and the spread, its root, by 4. So the *score* $q \cdot k / \sqrt{d_k}$ has spread
-# 1, whatever the width.
+# The spread is the root of that. So the *score* $q \cdot k / \sqrt{d_k}$ has spread 1, whatever the width.
 #
 # ## Does a large spread hurt?
 #
@@ -102,11 +108,11 @@ for d_k in (4, 16, 64, 256):
 #
 # $$ H(a) = \sum_j a_j \ln \frac{1}{a_j} \tag{2} $$
 #
-# It is 0 if one key has everything, and $\ln n$ if $n$ keys share evenly, which is the most it can be. The unit is the *nat*, as
-# the logarithm is natural. $e^H$ is easier to read: a row with $H = \ln 5$ is as undecided as an even choice among five keys.
+# It is 0 if one key has everything, and at most $\ln n$, if $n$ keys share evenly. The unit is the *nat*, as the logarithm is
+# natural. $e^H$ is easier to read: a row with $H = \ln 5$ is as undecided as an even choice among five keys.
 
 # %%
-q, k = torch.randn(1000, 1, 64), torch.randn(1000, 8, 64)
+q, k = torch.randn(1000, 1, 64), torch.randn(1000, 8, 64)    # q is repeated
 scores = (q * k).sum(dim=-1) / 64**0.5            # 1000 queries, 8 keys for each
 weights = scores.softmax(dim=-1)
 by_hand = (weights * (1 / weights).log()).sum(dim=-1).mean()
@@ -139,19 +145,20 @@ for d_k in (4, 64, 256):
     assert 0.25 < top_weight(dots / d_k**0.5) < 0.40
 
 # %% [markdown]
-# Undivided, the top key gets half of the weight at $d_k = 4$ and all of it at 256, though nobody has trained anything. Divided, it
-# gets a third, whatever $d_k$ is.
+# Undivided, the top key gets half of the weight at $d_k = 4$ and all of it at 256. Divided, it gets a third, whatever $d_k$ is.
 #
 # ## What becomes of the gradient?
 #
-# Training could make $q$ and $k$ smaller. It lowers a *loss* $L$, one number that says how bad the result is, and moves $q$ against
-# the gradient of $L$, which comes through weights and scores. First, how fast does a weight $a_i$ change with a score $s_j$?
+# (You may skip this section.) Could training not make $q$ and $k$ smaller? It lowers a *loss* $L$, one number that says how bad
+# the result is, and moves $q$ against the gradient of $L$, which comes through weights and scores. First, how fast does a weight $a_i$
+# change with a score? By softmax, $\ln a_i = s_i - \ln(e^{s_1} + \cdots + e^{s_n})$. As $s_j$ grows, the last logarithm grows
+# $e^{s_j}/\sum_i e^{s_i}=a_j$ times as fast. And $a_i$ changes $a_i$ times as fast as $\ln a_i$:
 #
-# $$ \frac{\partial a_i}{\partial s_j} = a_i\,(\delta_{ij} - a_j) \tag{3} $$
+# $$ \frac{\partial a_i}{\partial s_i} = a_i\,(1-a_i), \qquad \frac{\partial a_i}{\partial s_j} = -a_i\,a_j \text{ if } j\ne i
+# \tag{3} $$
 #
-# where $\delta_{ij}$ is 1 if $i = j$, else 0. Take two keys. With weights 0.5 and 0.5, the first weight changes with its score at
-# the rate $0.5\,(1 - 0.5) = 0.25$; with 0.999 and 0.001, at $0.999 \cdot 0.001$. Where one weight is 1 and the others 0, all of (3)
-# is 0.
+# With two weights of 0.5 the first rate is $0.5\,(1-0.5)$, which is 0.25; with 0.999 and 0.001 it is 0.001. Where one weight is 1 and
+# the others 0, all of (3) is 0.
 
 # %%
 def rates(a):                                     # (3): i counts rows, j columns
@@ -159,12 +166,13 @@ def rates(a):                                     # (3): i counts rows, j column
 
 for a in (torch.tensor([0.5, 0.5]), torch.tensor([0.999, 0.001])):
     scores = a.log()                              # scores that have these weights
-    by_torch = torch.autograd.functional.jacobian(lambda s: s.softmax(dim=0), scores)
-    assert torch.allclose(rates(a), by_torch, atol=1e-6)
+    derivatives = torch.autograd.functional.jacobian(lambda s: s.softmax(0), scores)
+    assert torch.allclose(rates(a), derivatives, atol=1e-6)
     print(f"{rates(a)[0, 0]:.3f}")
 
 # %% [markdown]
-# Then from scores to $q$. Write $s_j = c\; q \cdot k_j$, with $c = 1$ undivided and $c = 1/\sqrt{d_k}$ divided:
+# Then from scores to $q$. Write $s_j = c\; q \cdot k_j$, with $c = 1$ undivided and $c = 1/\sqrt{d_k}$ divided. A step of $q$ moves
+# every score, and the effects add up:
 #
 # $$ \frac{\partial L}{\partial q} = c \sum_j \frac{\partial L}{\partial s_j}\, k_j \tag{4} $$
 #
@@ -201,7 +209,7 @@ assert undivided[large].sum() > 0.5 * undivided.sum()
 # nearly 1, and (3) leaves next to nothing. At a few the best keys score nearly alike: a tenth of the queries has more than half of the
 # total.
 #
-# Here are top weight and gradient for all widths from 4 to 1024.
+# Here are top weight and gradient from width 4 to 1024.
 
 # %%
 def measured(d_k, c, cost):                       # top weight, two gradients
@@ -236,17 +244,17 @@ assert (divided[1].max() / divided[1].min() < 1.5) and (undivided[2] < 1.5).all(
 assert 0.4 < undivided[0, 0] < 0.6 and undivided[0, -1] > 0.99
 
 # %% [markdown]
-# You will often read that the division prevents vanishing gradients. The right panel, with logarithmic axes, is more exact. Up to
-# $d_k = 16$ the median gradient is *larger* without the division. Beyond 64 it is smaller, at 1024 less than a thousandth. The mean
-# vanishes nowhere. What the division buys, at least with 8 keys, this loss and nothing trained, is a median gradient of nearly the
-# same size at every width.
+# You will often read that the division prevents vanishing gradients. The right panel is more exact. Up to $d_k = 16$ the
+# median gradient is *larger* without the division. Beyond 64 it is smaller, at 1024 less than a thousandth. The mean vanishes nowhere.
+# What the division buys, at least here, before training, is a median gradient of nearly the same size at every width.
 #
 # ## What the division does not promise
 #
-# Equation (1) needs mean 0, variance 1 and independence. Training owes us none of them. The encoder has 72 heads (6 layers of 12). A
-# fresh layer of this book halves the variance of what it reads, so before training the scores of each head spread about ½.
+# Equation (1) needs mean 0, variance 1 and independence. Training owes us none of them. Before it, in a *fresh* layer of this book, the
+# entries of $q$ and $k$ have variance ½. (PyTorch's `nn.Linear` gives another: the last exercise measures it.) So $q \cdot k$ has variance
+# $32 \cdot \frac12 \cdot \frac12 = 8$, and the scores spread $\sqrt{8/32}=\frac12$.
 #
-# > **Predict.** Can $\sqrt{32}$ keep them there?
+# > **Predict.** The encoder has 72 trained heads, 6 layers of 12. Do the scores of most still spread about ½, or less, or more than 1?
 
 # %%
 text = """The cat sat on the mat because it was tired. The dog, which had slept all day,
@@ -263,12 +271,19 @@ def size_and_spread(q, k):
 
 # %%
 trained = size_and_spread(*queries_and_keys(encoder))
-fresh = size_and_spread(*queries_and_keys(models.MiniLM()))  # with random weights
-alt = """72 heads, twice: spread of the scores over size of the entries. Fresh heads lie
-in one heap near 0.5, on the diagonal. Trained heads lie above the diagonal, most of
-them between 0.7 and 5, and one, far from all others, at 13."""
-groups = {"trained": trained, "fresh": fresh}
-plots.show(plots.points(groups, "size of the entries", "spread of the scores"), alt)
+fresh = size_and_spread(*queries_and_keys(models.MiniLM()))  # parameters at random
+
+# %% tags=["figure"]
+figure = plots.points(
+    {"trained": trained, "fresh": fresh}, "size of the entries", "spread of the scores"
+)
+figure.axes[0].text(2.6, 2.2, "spread = size", color=plots.QUIET)
+plots.show(
+    figure,
+    alt="72 heads, twice: spread of the scores over size of the entries. Fresh heads "
+    "lie in one heap near 0.5, on the diagonal. Trained heads lie above the diagonal, "
+    "most of them between 0.7 and 5, and one, far from all others, at 13.",
+)
 
 # %% tags=["S1-6", "guard"]
 assert (fresh[1] > 0.4).all() and (fresh[1] < 0.6).all()
@@ -296,14 +311,18 @@ if encoder.pretrained:
     by_chance = k.gather(-1, torch.rand_like(k).argsort(dim=-1))
     shuffled = size_and_spread(q, by_chance)
     assert ((shuffled[1] / shuffled[0] - 1).abs() < 0.2).all()
+    on_a_line = F.normalize(torch.randn(32), dim=0)
+    size, spread = size_and_spread(*torch.randn(2, 5, 2000, 1) * 32**0.5 * on_a_line)
+    assert ((spread / size / 32**0.5 - 1).abs() < 0.2).all()
 
 # %% [markdown]
-# It cannot: 63 of the 72 end above the line at 1. (Both axes are logarithmic.) The *size* is the root mean square of the entries of
-# $q$, times that of $k$. By (1), spread equals size, the diagonal, for independent entries with mean 0 and one variance each for
-# $q$ and $k$. Most heads lie above it: their $q$ and $k$ are large in the same directions.
+# More: 63 of the 72 lie above the dashed line at 1. The *size* is the root mean square of the entries of $q$, times that of $k$. By
+# (1), spread equals size, the diagonal, if entries are independent with mean 0, and vary alike. Most heads lie above it: their $q$ and
+# $k$ are large in the same directions. If all lay along one line, their size unchanged, the scores would spread $\sqrt{32}$ times as
+# far.
 #
 # In the lone head at 13, every token but the first gives more than 99 % of its weight to the token before. So a trained head may be
-# as sharp as an undivided one. The division sets the start, the same at every width. How sharp a head becomes is learnt.
+# as sharp as an undivided one. The division sets the start. How sharp a head becomes is learnt.
 #
 # ## Common slips
 #
@@ -338,27 +357,23 @@ exact = (q.double() * k.double()).sum(dim=-1)     # in float64
 assert dots.max() > 100 and dots.exp().isinf().any()
 assert torch.allclose(dots.softmax(-1).double(), exact.softmax(-1), rtol=0, atol=1e-5)
 
-def rounding_error(scores):                       # of the weights, scores in 16 bits
+def rounding_error(scores):                       # of the weights, scores in bfloat16
     return (scores.bfloat16().float().softmax(-1) - scores.softmax(-1)).abs().max()
 
 assert rounding_error(dots) > 0.02 and rounding_error(dots / 1024**0.5) < 0.005
-print("float32: right to 0.00001; bfloat16: only if divided")
+print("float32:  no weight is off by 0.00001")
+print("bfloat16: some are off by 0.02 and more; divided, none by 0.005")
 
 # %% tags=["guard"]
 assert torch.tensor(64.0).bfloat16().nextafter(torch.tensor(99.0).bfloat16()) == 64.5
-large = torch.full((1, 64), 40.0).half()
-assert (large @ large.mT / 8).isinf().all()
-assert ((large / 8) @ large.mT).isfinite().all()
 
 # %% [markdown]
-# Softmax subtracts the largest score of a row first, so nothing overflows: in float32 no weight is off by more than 0.00001. With 16
-# bits there is some truth in it. In bfloat16 the numbers between 64 and 128 lie 0.5 apart: undivided, some weights are off by
-# hundredths, divided, by less than 0.005. In float16 a dot product beyond 65 504 overflows, unless $q$ is divided first. This book's
-# package computes scores in float32.
+# Softmax subtracts the largest score of a row first, so nothing overflows. With 16 bits, as in large models, there is some truth in it:
+# in *bfloat16* the numbers between 64 and 128 lie 0.5 apart.
 #
 # ## Equal to the library
 #
-# Chapter 1 and one division: that is scaled dot-product attention. PyTorch's `F.scaled_dot_product_attention` returns the output alone.
+# Chapter 1 and one division: that is scaled dot-product attention.
 
 # %%
 def attention(q, k, v):
@@ -371,18 +386,13 @@ def attention(q, k, v):
 q, k, v = torch.randn(2, 5, 64), torch.randn(2, 7, 64), torch.randn(2, 7, 11)
 output, weights = attention(q, k, v)
 assert output.shape == (2, 5, 11) and weights.shape == (2, 5, 7)
-
-# %%
 ours = scaled_dot_product_attention(q, k, v)
-theirs = F.scaled_dot_product_attention(q, k, v)
-assert torch.allclose(output, ours.output, atol=1e-6)
 assert torch.allclose(weights, ours.weights, atol=1e-6)
-assert torch.allclose(output, theirs, atol=1e-6)
-print("own lines, package and PyTorch agree")
+assert torch.allclose(output, F.scaled_dot_product_attention(q, k, v), atol=1e-6)
 
 # %% [markdown]
-# Both have the division built in. Their `scale` is a factor, and None stands for $1/\sqrt{d_k}$. Whoever has divided by hand must
-# say `scale=1.0`.
+# PyTorch's function has the division built in. Its `scale` is a factor, and None stands for $1/\sqrt{d_k}$. Whoever has divided by
+# hand must say `scale=1.0`.
 #
 # > **Predict.** And if you forget it? Which of the three maps at the top will yours look like?
 
@@ -403,10 +413,10 @@ print("twice:", torch.allclose(twice, output, atol=1e-2))
 #
 # ## Summary
 #
-# | symbol | code | shape, or value |
+# | symbol | code | shape; size |
 # |---|---|---|
-# | $q \cdot k$ | `q @ k.mT` | (…, n_q, n_k); for fresh $q$, $k$ its spread grows as $\sqrt{d_k}$ |
-# | $q \cdot k/\sqrt{d_k}$ | `scores` | (…, n_q, n_k); for fresh $q$, $k$ the same spread at every width |
+# | $q \cdot k$ | `q @ k.mT` | (…, n_q, n_k); spread grows as $\sqrt{d_k}$ |
+# | $q \cdot k/\sqrt{d_k}$ | `scores` | (…, n_q, n_k); the same spread at every width |
 # | $H$ | `heads.entropy(weights)` | (…), the mean over queries; from 0 to $\ln n_k$ nats |
 #
 # ## Further reading
@@ -414,7 +424,6 @@ print("twice:", torch.allclose(twice, output, atol=1e-2))
 # - [Vaswani et al. (2017)](references.md#vaswani-2017), section 3.2.1 and its footnote 4, give the reason as something they
 #   *suspect*. You have measured it.
 # - [Raffel et al. (2020)](references.md#raffel-2020) do not divide: in T5 the matrix that makes $q$ starts $\sqrt{d_k}$ times
-#   smaller instead.
+#   smaller.
 # - [Yang et al. (2022)](references.md#yang-2022) divide by $d_k$, because $q$ and $k$ come to depend on each other in training.
-# - [Henry et al. (2020)](references.md#henry-2020) fix the length of each $q$ and $k$, and learn one factor: the end, not only the
-#   start.
+# - [Henry et al. (2020)](references.md#henry-2020) fix the length of each $q$ and $k$, and learn one factor.

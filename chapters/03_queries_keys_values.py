@@ -18,19 +18,20 @@
 import torch
 from torch.nn import functional as F
 
-from mha_teach import MultiHeadAttention, models, plots, scaled_dot_product_attention
+from mha_teach import MultiHeadAttention, models, plots
 from mha_teach.widgets import AttentionMap
 
 _ = torch.manual_seed(0)
 
 # %% [markdown]
-# ## Must a score be returned?
+# ## Must a high score be mutual?
 #
 # A pretrained encoder reads *The cat sat on the mat because it was tired*. Each of its layers has twelve heads: attentions side by side,
 # each with matrices of its own. Below are the scores of one head, before softmax: rows are the tokens that ask, columns those asked.
+# (The dark column, `[CLS]`, is explained below.)
 #
-# > **Predict.** The second *the* scores *mat*, its noun, high. A score is a dot product, and $a \cdot b = b \cdot a$. Must *mat* score
-# > *the* as high?
+# > **Predict.** The second *the* gives a high score to *mat*, its noun. A score is a dot product, and $a \cdot b = b \cdot a$. Must
+# > *mat* return it?
 
 # %%
 encoder = models.load_minilm_or_stand_in().requires_grad_(False)   # no training here
@@ -39,8 +40,12 @@ tokens, trained = reading.tokens[0], reading.traces[3]     # layer 3, counted fr
 head, d_k = 1, 32
 
 theirs = trained.scores[0, head]                  # (n_q, n_k), of sentence 0
+
+# %% tags=["figure"]
 plots.show(
-    plots.tables({"scores": [theirs]}, ["layer 3, head 1"], tokens, columns=tokens),
+    plots.tables(
+        {"scores (query, key)": [theirs]}, ["layer 3, head 1"], tokens, columns=tokens
+    ),
     alt="The scores of one head, purple above 0 and orange below. Each 'the' scores "
     "the noun after it high, and 'it' scores 'cat' high; the noun's score for 'the' "
     "and that of 'cat' for 'it' are lower. Most rows are highest at '[CLS]'.",
@@ -89,9 +94,17 @@ print("the encoder's own scores, in three lines")
 tied = q @ q.mT / d_k**0.5                        # W^Q makes the keys, too
 weights, tied_weights = scores.softmax(dim=-1), tied.softmax(dim=-1)
 
-lines = {"scores": [scores, tied], "weights": [weights, tied_weights]}
+# %% tags=["figure"]
 plots.show(
-    plots.tables(lines, ["as trained", "tied"], tokens, columns=tokens),
+    plots.tables(
+        {
+            "scores (query, key)": [scores, tied],
+            "weights (query, key)": [weights, tied_weights],
+        },
+        ["as trained", "tied"],
+        tokens,
+        columns=tokens,
+    ),
     alt="Four tables. The trained head's scores are not symmetric. The tied scores "
     "are mirrored at the diagonal, which holds the largest number; the tied weights "
     "are not mirrored, and both 'the' look mostly at themselves.",
@@ -107,6 +120,7 @@ assert (tied.max() - to_itself.max()).abs() < 1e-4
 if encoder.pretrained:
     assert tied_weights[cat - 1, cat] < 0.1
     assert tied_weights[cat - 1, cat - 1] > 0.8 < tied_weights[mat - 1, mat - 1]
+    assert torch.equal(tied.argmax(dim=-1), torch.arange(len(tokens)))
 
 _x, _w = torch.randn(48, 64), torch.randn(100, 64, 4)
 _tied = (_x @ _w) @ (_x @ _w).mT                  # 100 heads, random and tied
@@ -118,12 +132,12 @@ assert 0.2 < (_tied.argmax(dim=-1) == torch.arange(48)).float().mean() < 0.4
 # The weights are *not* mirrored: softmax divides each row by a sum of its own. Where you read that tying makes "the attention map"
 # symmetric, scores are meant.
 #
-# And *the* has lost its noun: it gives most of its weight to itself. For one token that is no accident:
+# And *the* has lost its noun: like every token here, it scores itself highest. For at least one it had to be so:
 #
 # $$ 2\, q_i \cdot q_j = |q_i|^2 + |q_j|^2 - |q_i - q_j|^2 \le |q_i|^2 + |q_j|^2 \tag{2} $$
 #
-# In words: the score between two tokens is never above the mean of the scores that they give themselves. So the largest score of the
-# table lies on the diagonal. The other tokens are free: in random tied heads of width 4, two thirds of 48 tokens score another one highest.
+# The score between two tokens is never above the mean of the scores that they give themselves. So the largest score of the table lies on
+# the diagonal. The inequality says no more: in random tied heads of width 4, two thirds of 48 tokens score another one highest.
 #
 # Is a tied head useless? No. [Kitaev et al. (2020)](references.md#kitaev-2020) made queries and keys from one matrix, brought the keys to
 # length 1 (so the scores are not symmetric), and report no loss; there, no token may look at itself while it can look at another. But a
@@ -155,10 +169,14 @@ variants = {
 }
 outputs, maps = zip(*variants.values(), strict=True)      # four of each
 
-# %%
-lines = {"weights": maps, "output": outputs}
+# %% tags=["figure"]
 plots.show(
-    plots.tables(lines, list(variants), tokens, columns=tokens),
+    plots.tables(
+        {"weights (query, key)": maps, "output (query, $d_v$ = 32)": outputs},
+        list(variants),
+        tokens,
+        columns=tokens,
+    ),
     alt="Weights and output of the head as trained and with one matrix changed. "
     "With W^V doubled or shuffled the weights stay and the output changes; with W^K "
     "shuffled both change. As trained, the output rows of [CLS], cat, mat and tired "
@@ -230,8 +248,7 @@ assert weights.shape == (n_q, n_k) and output.shape == (n_q, d_v)
 #
 # Now with real sentences and the same head: *She gave it to him* asks *The woman found a ring for her brother*.
 #
-# > **Predict.** The row of *she* is selected; it gives nearly all to `[CLS]`. Whom should *it* look at, and whom *to*? Decide, then
-# > select their rows.
+# > **Predict.** Which token of the second sentence should the query *it* look at, and which the query *to*? Decide before you run.
 
 # %%
 asking = encoder.encode(["She gave it to him."])
@@ -319,16 +336,12 @@ assert not torch.allclose(apart, output, atol=1e-2)
 # %% [markdown]
 # A key and its value belong together, like a name and a telephone number. Shuffle the names alone, and you reach strangers.
 #
-# ## Equal to the library?
+# ## Equal to the library
 #
-# The book has `scaled_dot_product_attention`; PyTorch has one of the same name, which returns the output alone. The book's module
-# `MultiHeadAttention` makes random matrices of its own, each in an `nn.Linear`. `load_state_dict` puts ours in their place, transposed;
-# `trace` returns every intermediate result.
+# The book's module `MultiHeadAttention` makes random matrices of its own, each in an `nn.Linear`. `load_state_dict` puts ours in their
+# place, transposed; `trace` returns every intermediate result.
 
 # %% tags=["S0-8"]
-ours = scaled_dot_product_attention(q, k, v)
-assert torch.allclose(ours.output, output, atol=1e-5)
-assert torch.allclose(ours.weights, weights, atol=1e-6)
 assert torch.allclose(F.scaled_dot_product_attention(q, k, v), output, atol=1e-5)
 
 module = MultiHeadAttention(
@@ -340,9 +353,11 @@ trace = module.trace(x, context)
 assert torch.allclose(trace.weights[0], weights, atol=1e-6)     # [0]: its one head
 assert torch.allclose(trace.head_outputs[0], output, atol=1e-5)
 assert module.out_proj.weight.T.shape == (d_v, d_model)         # W^O
+print("own lines, PyTorch and module agree")
 
 # %% [markdown]
-# The module has a fourth matrix, $W^O$, from $d_v$ back to $d_\text{model}$; see [chapter 7](07_multi_head_attention.ipynb).
+# A fourth matrix, $W^O$, from $d_v$ back to $d_\text{model}$, makes the `output` of a trace out of its `head_outputs`; see
+# [chapter 7](07_multi_head_attention.ipynb).
 #
 # ## Common slips
 #

@@ -1,4 +1,4 @@
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # Build multi-head attention
 #
 # **You will build** a class of two dozen lines that computes multi-head attention, equals PyTorch's, and runs a pretrained encoder.
@@ -11,10 +11,11 @@
 # - say what moving $h$ or $d_k$ does to shapes, parameters and accuracy.
 #
 # **Before you start.** You can write one head with a mask, from chapters [1](01_soft_lookup.ipynb) to [4](04_masks.ipynb) or from
-# elsewhere, and have met `nn.Linear`. Symbols are in the [notation](notation.md). Reading and running takes 45 minutes, typing the class
-# 15 more; the [exercises](exercises/07_multi_head_attention.ipynb) take 30, and an optional 20.
+# elsewhere. If you come from [chapter 6](06_split_and_merge.ipynb), you may go on to *The class*. Symbols are in the
+# [notation](notation.md). Reading and running takes 45 minutes, typing the class 15 more; the
+# [exercises](exercises/07_multi_head_attention.ipynb) take 30, and an optional 20.
 
-# %%
+# %% slideshow={"slide_type": "skip"}
 import json
 from pathlib import Path
 
@@ -27,14 +28,14 @@ from mha_teach.widgets import AttentionMap, Heads
 
 _ = torch.manual_seed(0)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Where does a head look?
 #
 # A pretrained encoder reads a sentence, cut into *tokens*, in six layers. Each layer has twelve *heads*, and each head decides for
 # every token how much it looks at every other. Here three of them read *The cat sat on the mat because it was tired*. Do they
 # look at the same words? Which word would you look at from *it*?
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 encoder = models.load_minilm_or_stand_in()
 reading = encoder.encode(["The cat sat on the mat because it was tired."])
 tokens = reading.tokens[0]
@@ -48,7 +49,7 @@ plots.show(
     "'the' looks at the noun after it, 'it' looks at 'cat', and many look at '[CLS]'.",
 )
 
-# %% tags=["guard"]
+# %% tags=["guard"] slideshow={"slide_type": "skip"}
 if encoder.pretrained:
     cat, mat, it = (tokens.index(word) for word in ("cat", "mat", "it"))
     assert maps[0].diagonal(-1).min() > 0.95       # the token before
@@ -56,15 +57,16 @@ if encoder.pretrained:
     assert maps[2][cat - 1].argmax() == cat and maps[2][it].argmax() == cat
     assert 0.35 < maps[2][mat - 1, mat] < 0.5 < maps[2][cat - 1, cat]
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # A row is a token that asks, the *query*. A column is a token that is looked at, the *key*. Every row sums to one. `[CLS]` and
 # `[SEP]` mark the ends of the sentence.
 #
 # The first head looks at the token before. The second looks at the token after, most of the time. The third
 # depends on the words: each *the* looks at its noun and *it* at *cat*; much of the rest goes to `[CLS]`.
 #
-# One head gives one map. A layer that wants several needs several heads. How can it compute twelve at once?
-#
+# One head gives one map. How can a layer compute twelve at once?
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## What does it compute?
 #
 # A query says what a token looks for, a key what it offers, a *value* what it hands over. Their dot product is large where a query
@@ -79,7 +81,8 @@ if encoder.pretrained:
 # $$ \operatorname{MultiHead}(X) = \big[\, \mathrm{head}_1 \;\cdots\; \mathrm{head}_h \,\big]\, W^O \tag{2} $$
 #
 # That makes four steps: project, split, attend, merge. We take them on a batch of 2 sentences of 5 tokens.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Project and split
 #
 # The $h$ matrices $W_i^Q$ have $d_k$ columns each. Put them side by side, and they are one matrix with $h \cdot d_k$ columns:
@@ -89,7 +92,7 @@ if encoder.pretrained:
 # > want? And is `reshape` to that shape the right cut? To see it, we also cut a tensor in which every number says which token
 # > it belongs to.
 
-# %% tags=["S0-14", "S1-9"]
+# %% tags=["S0-14", "S1-9"] slideshow={"slide_type": "subslide"}
 batch, n, d_model, h, d_k = 2, 5, 12, 3, 4
 x = torch.randn(batch, n, d_model)
 q_proj, k_proj, v_proj, out_proj = (nn.Linear(d_model, d_model) for _ in range(4))
@@ -104,20 +107,21 @@ token = torch.arange(n)[:, None].expand(1, n, d_model)
 print("tokens in head 0, split:  ", split(token)[0, 0, :, 0].tolist())
 print("tokens in head 0, reshape:", token.reshape(1, h, n, d_k)[0, 0, :, 0].tolist())
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "fragment"}
 # `split` cuts the last axis in three and moves the head beside the batch: row $i$ of each head comes from token $i$. A plain
 # `reshape` gives the same shape and the wrong numbers. It deals them out in the order they lie in memory, 20 for each head: head 0
-# gets all of token 0 and two thirds of token 1, and never hears of the others.
-#
+# gets all of token 0 and two thirds of token 1, and nothing of the others.
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Attend and merge
 #
-# `@` multiplies the last two axes and treats the others as a stack. Six attentions, 2 sentences × 3 heads, are one product.
+# `@` multiplies the last two axes and treats the others as a stack.
 # `k.mT` swaps the last two axes.
 #
 # > **Predict.** Scores, weights, head outputs: which of the three hold $n \times n$ numbers per head? Along which axis must the
 # > weights sum to one?
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 scores = q @ k.mT / d_k**0.5
 weights = scores.softmax(dim=-1)                  # over the keys
 head_outputs = weights @ v
@@ -129,16 +133,17 @@ merged = head_outputs.transpose(1, 2).flatten(2)  # undo the split
 output = out_proj(merged)
 assert merged.shape == (batch, n, h * d_k) and output.shape == (batch, n, d_model)
 
-# %% [markdown]
-# For independent entries the spread of a score grows like $\sqrt{d_k}$. The division keeps it the same for every width.
-#
-# Until `out_proj`, no number of one head meets a number of another. $W^O$ is the only place where heads mix.
-#
+# %% [markdown] slideshow={"slide_type": "fragment"}
+# Until `out_proj` no head meets another. $W^O$ is the only place where what they bring is added up.
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## The class
 #
-# Now it is your turn. Add a cell here and type the class before you look at the next one: split, merge, and the four steps. A mask says who may look at whom, and True means *may attend*.
+# Now it is your turn. Add a cell here and type the class: `split`, `merge`, and in `forward` the four steps. A mask says who may look at
+# whom, and True means *may attend*. An `nn.Module` holds the layers that its `__init__` makes; `nn.Linear(12, 20)` holds a matrix and a
+# bias and takes 12 numbers to 20. Then open the next cell, which is folded, and run it.
 
-# %%
+# %% tags=["solution"] slideshow={"slide_type": "subslide"}
 class MyMultiHeadAttention(nn.Module):
     def __init__(self, d_model, h):
         super().__init__()
@@ -164,7 +169,7 @@ class MyMultiHeadAttention(nn.Module):
         weights = scores.softmax(dim=-1)
         return self.out_proj(self.merge(weights @ v)), weights
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Is it right?
 #
 # The shapes are right, but so was that of the `reshape`. We call three witnesses.
@@ -173,7 +178,7 @@ class MyMultiHeadAttention(nn.Module):
 # because `nn.Linear` stores its matrix transposed. The second is `F.scaled_dot_product_attention`. It starts after the split and never
 # shows its map.
 
-# %% tags=["S0-6", "S1-4", "S1-10", "S1-34"]
+# %% tags=["S0-6", "S1-4", "S1-10", "S1-34"] slideshow={"slide_type": "subslide"}
 mine = MyMultiHeadAttention(d_model, h)
 output, weights = mine(x)
 projections = (mine.q_proj, mine.k_proj, mine.v_proj)
@@ -189,7 +194,7 @@ fused = F.scaled_dot_product_attention(*(mine.split(p(x)) for p in projections))
 assert torch.allclose(mine.out_proj(mine.merge(fused)), output, atol=1e-6)
 print("loop, function and class agree")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "fragment"}
 # The third is `nn.MultiheadAttention`. It stacks the matrices of queries, keys and values in one; `from_torch` takes them apart
 # and `to_torch` puts them back. Three of its defaults deserve a look:
 #
@@ -199,7 +204,7 @@ print("loop, function and class agree")
 #
 # > **Predict.** What would happen if you forgot the `~`? Would anything tell you?
 
-# %% tags=["S1-11"]
+# %% tags=["S1-11"] slideshow={"slide_type": "subslide"}
 theirs = nn.MultiheadAttention(d_model, h, batch_first=True)
 ours = MultiHeadAttention.from_torch(theirs)
 mine.load_state_dict(ours.state_dict())           # the same four names
@@ -219,19 +224,19 @@ for asked in (True, False):
     nan = forgotten[0].isnan().any(dim=-1).tolist()
     print(f"need_weights={asked!s:5}  token is nan: {nan}")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # No error, and the same shape. Every token but the last now sees only its future. The last may look at nobody, and the average of
 # nothing is not a number. With `need_weights=False` the module calls PyTorch's function, which takes zero weights there, and even that
-# sign is gone. So it is with a mask that leaves each token itself.
+# sign is gone. Where the mistaken mask leaves every token something to look at, there is no nan in either case.
 #
 # `ours` is the class that the book uses from here on. It takes your four steps and adds what practice asks for: checked
-# arguments, free widths, keys shared by several heads. Its `trace` returns every intermediate; its `forward` returns the output
+# arguments, free widths, keys and values shared by several heads. Its `trace` returns every intermediate; its `forward` returns the output
 # alone and leaves the step *attend* to PyTorch's function. Open [attention.py](../mha_teach/attention.py) and find the four steps in
 # `trace`: checks, dropout and gate are new, the rest you have typed.
 #
-# Here are four layouts with six heads, the shapes for one sentence. In the last, three heads share each key head.
+# Here are four layouts with six heads, the shapes for one sentence. In the last, three heads share each key head and its value head.
 
-# %% tags=["S1-5"]
+# %% tags=["S1-5"] slideshow={"slide_type": "subslide"}
 layouts = {
     "as above": {},
     "narrow heads": {"d_k": 1},
@@ -245,27 +250,27 @@ for name, sizes in layouts.items():
     q, k, out = (tuple(t[0].shape) for t in (trace.q, trace.k, trace.head_outputs))
     print(f"{name:12}  q {q}  k {k}  head_outputs {out}")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Must $d_k$ be $d_\text{model}/h$?
 #
 # > **Predict.** A model of width 512 wants 12 heads. 512/12 is not a whole number. Is that the end?
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 try:
     MultiHeadAttention(512, 12)
 except ValueError as error:
     print(error)
 print(MultiHeadAttention(512, 12, d_k=64).out_proj)
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "fragment"}
 # It is the end of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in
 # equation (2), $W^O$ takes $h \cdot d_k$ numbers back. Here 12 heads of width 64 make 768 numbers, and `out_proj` returns 512.
 #
 # Why then do most models divide? Count the parameters: four matrices with $d_\text{model} \cdot h \cdot d_k$ numbers each, and their
-# biases. With $d_k = d_\text{model}/h$ the head count cancels. More heads then cost neither parameters nor multiplications in the
-# matrix products.
+# biases. With $d_k = d_\text{model}/h$ the head count cancels. More heads then cost neither parameters nor multiplications. But
+# where scores are stored they cost memory, $h \cdot n^2$ numbers.
 
-# %% tags=["S0-9", "S1-19"]
+# %% tags=["S0-9", "S1-19"] slideshow={"slide_type": "subslide"}
 for heads in (1, 8, 16, 64):
     divided = costs.parameters(512, heads) / 1e6
     fixed = costs.parameters(512, heads, d_k=64) / 1e6
@@ -278,25 +283,26 @@ for name, model in costs.published.items():
         print(f"{name}: {model.num_heads} heads of {model.d_k} make {inner},", end=" ")
         print(f"d_model is {model.d_model}")
 
-# %% [markdown]
-# Three of the 17 models in `costs.published` break the convention. T5-11B spreads tokens of 1024 numbers over 128 heads of width 128, sixteen times
-# the width of the token ([Raffel et al., 2020](references.md#raffel-2020)).
-#
+# %% [markdown] slideshow={"slide_type": "fragment"}
+# Three of the 17 models in `costs.published` break the convention. T5-11B spreads tokens of 1024 numbers over 128 heads of width 128,
+# sixteen times the width of the token ([Raffel et al., 2020](references.md#raffel-2020)).
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## What do $h$ and $d_k$ buy?
 #
-# Here is a task that one layer can do or fail. Sixteen positions hold a letter each. The last token names two positions, a and b,
+# Here is the task of [chapter 5](05_why_many_heads.ipynb). Sixteen positions hold a letter each. The last token names two of them, a and b,
 # and a linear map must read both letters, in order, from what its heads bring. For each $h$ and each $d_k$, five small models were
-# trained on it ([how](artifacts/heads_grid.md)). Values are 16 wide throughout, so here more heads do cost parameters. A blind guess
-# is right in 0.4 % of cases; one look-up and a guess in 6 %.
+# trained on it ([how](artifacts/heads_grid.md)). Values are 16 wide throughout, so here more heads do cost parameters. One look-up
+# and a guess are right in 6 % of cases, an even average of both letters in 53 % at most.
 #
 # > **Predict.** Which does better: one head of width 16 or two heads of width 4? What happens with eight heads of width 2?
 # > Then move $h$ and $d_k$ with the arrow keys. Shapes, cost, maps and accuracy move together. A dot is one of the five runs.
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 grid = json.loads(Path("artifacts/heads_grid.json").read_text())
 Heads(grid, num_heads=2, d_k=8)
 
-# %% tags=["S0-10", "guard"]
+# %% tags=["S0-10", "guard"] slideshow={"slide_type": "skip"}
 accuracy = {
     (cell["num_heads"], cell["d_k"]): sum(cell["accuracy"]) / len(cell["accuracy"])
     for cell in grid["cells"].values()
@@ -306,29 +312,29 @@ assert all(accuracy[number, 8] > 0.99 for number in (2, 4, 8))
 assert accuracy[1, 4] + 0.2 < accuracy[2, 4] < accuracy[4, 4] - 0.2
 assert accuracy[8, 4] > 0.99 > 0.5 > accuracy[8, 2]
 
-# %% [markdown]
-# One head fails at every width. It brings one average of the letters, and a linear map cannot take two letters in order from it.
-# (Something with a bend, a small network, might: an uneven average does carry the order.) Two heads of width 8 hardly ever fail.
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# One head fails at every width: it brings one average of the letters, and a linear map cannot take two of them in order from it. (A small
+# network behind it, or a second layer, can.) Two heads of width 8 hardly ever fail.
 # At width 4, number makes up for width: on average two heads do better than one, four better than two, and eight hardly ever fail.
 # At width 2 eight do no better than four, and the five runs lie far apart. Is that a limit or a matter of patience? The
 # [card](artifacts/heads_grid.md) has the same table after three times the training: eight heads of width 2 then succeed, and one head
 # still does not.
 #
-# This task was made to need two looks at once. In translation,
+# In translation,
 # [Vaswani et al. (2017)](references.md#vaswani-2017) kept the cost fixed and moved $h$ from 1 to 32 (Table 3, rows A): the best
-# and the worst lie 0.9 BLEU apart (a score out of 100), and 8 and 16 heads tie.
+# and the worst lie 0.9 BLEU (of 100) apart, and 8 and 16 heads tie.
 #
 # In a running notebook, `.live()` gives the same explorer to Python. Move it, and run the cell below it. Then set `live.num_heads = 8` in
 # a cell of your own, and watch.
 
-# %% tags=["widget", "nbval-ignore-output"]
+# %% tags=["widget", "nbval-ignore-output"] slideshow={"slide_type": "subslide"}
 live = Heads(grid, num_heads=4, d_k=4).live()
 live
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 live.num_heads, live.d_k
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Can your class run a real encoder?
 #
 # Each layer of the encoder holds an attention with the four names that your class has, so its parameters fit yours. What is left of
@@ -336,7 +342,7 @@ live.num_heads, live.d_k
 #
 # > **Predict.** Your class has two dozen lines and no training. Six layers deep, how far will its maps be from the encoder's?
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 mine = MyMultiHeadAttention(encoder.d_model, encoder.num_heads)
 x, my_maps = reading.hidden[0], []                # (1, n, 384): words and positions
 with torch.no_grad():
@@ -351,20 +357,22 @@ difference = (torch.stack(my_maps) - their_maps).abs().max().item()
 assert difference < 1e-4
 print(f"72 maps, the largest difference {difference:.3f}")
 
-# %%
+# %% slideshow={"slide_type": "subslide"}
 AttentionMap(
     torch.stack(my_maps), tokens, layer=3, head=1, selected_query=tokens.index("it")
 )
 
-# %% [markdown]
-# All 72 heads, computed by your class. Find the three from the beginning. Then look at the others: most rows put much of their
+# %% [markdown] slideshow={"slide_type": "subslide"}
+# All 72 heads, computed by your class. Find the three from the beginning. Most rows of the others put much of their
 # weight on `[CLS]`. Hide the special tokens, and the rest is scaled up to sum to one.
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercises
 #
 # The [exercise notebook](exercises/07_multi_head_attention.ipynb) has four: predict shapes (●), find the bug in code of the right
 # shape (●●), write all of it yourself (●●), and measure what narrow heads lose (●●●).
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
 #
 # | symbol | code | shape |
@@ -376,7 +384,8 @@ AttentionMap(
 # | softmax of it | `weights` | (batch, num_heads, n, n) |
 # | $\mathrm{head}_i$ | `head_outputs` | (batch, num_heads, n, d_v) |
 # | $[\,\mathrm{head}_1 \cdots \mathrm{head}_h\,]\,W^O$ | `output` | (batch, n, d_model) |
-#
+
+# %% [markdown] slideshow={"slide_type": "slide"}
 # ## Further reading
 #
 # - [Vaswani et al. (2017)](references.md#vaswani-2017), section 3.2, defines all of this.
