@@ -616,6 +616,12 @@ def test_what_is_changed_is_told_bit_by_bit(before, changed, same):
     assert is_unchanged(before, after) == same
 
 
+def test_a_part_of_a_tensor_is_compared_like_a_whole_one():
+    whole = torch.arange(12.0).view(3, 4)
+    assert is_unchanged(whole[:, :1], whole[:, :1].clone())
+    assert not is_unchanged(whole[:, :1], whole[:, 1:2])
+
+
 @pytest.mark.parametrize(
     "altered",
     [

@@ -115,6 +115,8 @@ def heads_that_ask(turned, factor):
     [
         (lambda a, place: a, "at a"),
         (lambda a, place: a.roll(-1, dims=1), "right before a"),
+        (lambda a, place: a + a.roll(1, dims=1), "at several places alike"),
+        (lambda a, place: float("inf") * a, "nowhere: there are weights of nan"),
         (lambda a, place: a.roll(2, dims=1), "at this place and that"),
         (lambda a, place: place, "everywhere alike"),
         (lambda a, place: -a, "everywhere but at a"),
@@ -143,3 +145,36 @@ def test_a_head_is_said_to_look_where_it_looks(turned, words, factor):
 def test_what_is_no_triple_of_tensors_is_told_so(matrices, got):
     failure = evaluate(BANK["05-hand"], lambda *_: matrices).first_failure.failure
     assert failure.got == f"TypeError: {got}"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_other_rule_gives_the_right_numbers_by_chance(seed):
+    kept = BANK["05-average"].inputs(seed)
+    a, b = kept["value_a"], kept["value_b"]
+    assert (a + b) / 2 not in (a - b, a / 2, b)
+    line = BANK["05-line"].inputs(seed)
+    pairs, alpha = line["letters"] ** 2, line["alpha"]
+    assert abs((1 - alpha) * pairs - line["letters"]) > 1
+
+
+def set_by_hand(change):
+    return lambda places, letters: change(*chapter_05.by_hand(places, letters))
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+@pytest.mark.parametrize(("factor", "is_enough"), [(4, False), (6, True)])
+def test_a_head_has_to_be_sharp_for_as_many_places_as_the_statement_allows(
+    factor, is_enough, seed
+):
+    by_hand = set_by_hand(lambda w_q, *others: (factor / 40 * w_q, *others))
+    report = evaluate(BANK["05-hand"], by_hand, seed)
+    assert report.passed == is_enough
+    assert is_enough or report.first_failure.name == "sharp"
+
+
+def test_queries_and_keys_of_different_width_are_told_so():
+    by_hand = set_by_hand(lambda w_q, w_k, w_v: (w_q[..., 2:], w_k, w_v))
+    outcome = evaluate(BANK["05-hand"], by_hand).first_failure
+    assert outcome.name == "shape"
+    assert "differ in their last axis, d_k" in outcome.failure.got
+    assert "differ in width" in outcome.failure.question

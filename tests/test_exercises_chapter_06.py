@@ -7,7 +7,7 @@ import jupytext
 import pytest
 import torch
 
-from mha_teach.exercises import chapter_06
+from mha_teach.exercises import chapter_06, evaluate
 from tools import solutions
 
 BANK = {exercise.id: exercise for exercise in chapter_06.EXERCISES}
@@ -57,6 +57,8 @@ def test_no_wrong_rule_sends_the_number_to_the_right_place_by_chance(seed):
         )
     sizes = list(exercise.inputs(seed).values())
     assert len(set(sizes)) == len(sizes)
+    for name in ("index", "reshaped"):  # else two axes in the wrong order would pass
+        assert len(set(answer[name])) == 4
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2])
@@ -87,9 +89,48 @@ def test_a_view_that_guesses_would_recut_the_tokens_of_the_last_property(seed):
     )
 
 
-def test_a_result_without_a_shape_is_told_as_such():
-    (prop,) = (p for p in BANK["06-split"].properties if p.name == "refuses")
-    inputs = BANK["06-split"].inputs(None, prop)
-    assert prop.observe(lambda x, h: None, inputs) == (
-        "7 columns, h=3: a result of shape ()"
-    )
+@pytest.mark.parametrize("said", [None, False, "an error", ValueError()])
+def test_what_is_returned_in_place_of_an_error_raises_none(said):
+    def split(x, h):
+        return said if x.shape[-1] % h else chapter_06.split(x, h)
+
+    failure = evaluate(BANK["06-split"], split).first_failure.failure
+    assert failure.got == "7 columns, h=3: no tensor, and no error"
+    assert failure.question.endswith("Which statement raises an error?")
+
+
+@pytest.mark.parametrize(
+    ("name", "axis", "told"),
+    [
+        ("06-split", 0, "one sentence: "),
+        ("06-split", 1, "one head: "),
+        ("06-split", 2, "one token: "),
+        ("06-split", 3, "one number in a head: "),
+        ("06-merge", 0, "one sentence: "),
+        ("06-merge", 1, "one token: "),
+        ("06-merge", 2, "one of each: "),
+    ],
+)
+def test_an_axis_of_length_one_stays(name, axis, told):
+    exercise = BANK[name]
+    squeezed = {
+        "06-split": lambda x, h: exercise.reference(x, h).squeeze(axis),
+        "06-merge": lambda x: exercise.reference(x).squeeze(axis),
+    }
+    report = evaluate(exercise, squeezed[name])
+    assert report.first_failure.name == "one"
+    assert report.first_failure.failure.got.startswith(told)
+
+
+@pytest.mark.parametrize("name", ["06-split", "06-merge"])
+def test_an_error_with_one_of_something_is_named(name):
+    exercise = BANK[name]
+
+    def picky(*inputs):
+        if 1 in inputs[0].shape[1:]:
+            raise ValueError("too short")
+        return exercise.reference(*inputs)
+
+    (prop,) = (p for p in exercise.properties if p.name == "one")
+    observed = prop.observe(picky, exercise.inputs(None, prop))
+    assert observed.endswith(": ValueError")

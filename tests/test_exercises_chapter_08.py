@@ -35,6 +35,8 @@ def test_no_answer_to_the_predictions_is_right_by_chance():
         outputs = [answer[name] for name in ("output", "without", "off", "shares")]
         assert len({*outputs, 0}) == 5
         assert answer["shares"] % 1 == 0
+        thrice = answer["shares"] + 2 * answer["off"]  # the bias for each head
+        assert thrice not in outputs
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -83,6 +85,59 @@ def test_a_block_that_lies_across_is_asked_about_whichever_way_it_was_cut(cut):
     assert failure.question.startswith(
         "Your blocks are d_model by d_v. Which axis of a block must meet the d_v of a "
     )
+
+
+def one_einsum(head_outputs, w_o, gate):
+    if gate.dim() == 2:
+        scaled = torch.einsum("bhnd,bh->bhnd", head_outputs, gate)
+    else:
+        scaled = head_outputs * gate[:, None, None]
+    return scaled.transpose(-3, -2).flatten(-2) @ w_o
+
+
+def one_reshape(head_outputs, w_o, gate):
+    if gate.dim() > 1:
+        gate = gate.reshape(-1, head_outputs.shape[-3], 1, 1)
+    else:
+        gate = gate[:, None, None]
+    return (head_outputs * gate).transpose(-3, -2).flatten(-2) @ w_o
+
+
+@pytest.mark.parametrize("seed", [None, *range(6)])
+@pytest.mark.parametrize("answer", [one_einsum, one_reshape])
+def test_a_gate_for_each_sequence_is_tried_with_two_batch_axes(answer, seed):
+    report = evaluate(BANK["08-gate"], answer, seed)
+    assert [o.name for o in report.outcomes if not o.holds] == ["per sequence, twice"]
+    assert "the gate is (more, batch, head)" in report.first_failure.failure.question
+
+
+@pytest.mark.parametrize("seed", [None, *range(6)])
+@pytest.mark.parametrize(("exercise", "axes"), [("08-bug", 2), ("08-gate", 1)])
+def test_a_result_that_loses_an_axis_of_size_1_is_told(exercise, axes, seed):
+    def squeezed(*inputs):
+        return BANK[exercise].reference(*inputs).squeeze(-axes)
+
+    report = evaluate(BANK[exercise], squeezed, seed)
+    assert [o.name for o in report.outcomes if not o.holds] == ["single"]
+    assert "Which line loses one" in report.first_failure.failure.question
+
+
+def test_an_axis_lost_on_the_way_is_asked_about_as_well():
+    def gated(head_outputs, w_o, gate):
+        scaled = (head_outputs * gate[..., None, None]).squeeze()
+        return scaled.transpose(-3, -2).flatten(-2) @ w_o
+
+    first = evaluate(BANK["08-gate"], gated).first_failure
+    assert first.name == "single"
+    assert "Which line loses one" in first.failure.question
+
+
+def test_a_gate_that_is_never_used_is_not_asked_about_where():
+    def gated(head_outputs, w_o, gate):
+        return head_outputs.transpose(-3, -2).flatten(-2) @ w_o
+
+    failure = evaluate(BANK["08-gate"], gated).first_failure.failure
+    assert failure.question.endswith("On which line does your code use the gate?")
 
 
 def by_index(head_outputs, w_o, gate):

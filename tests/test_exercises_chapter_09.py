@@ -59,3 +59,53 @@ def test_a_pair_used_as_a_tensor_is_asked_about(part):
             "scaled_dot_product_attention returns a pair, output and weights. Which of "
             "the two does this line need?"
         )
+
+
+@pytest.mark.parametrize("seed", [None, *range(6)])
+@pytest.mark.parametrize("name", ["09-bug", "09-block"])
+def test_a_result_that_loses_an_axis_of_size_1_is_told(name, seed):
+    def squeezed(*inputs):
+        return BANK[name].reference(*inputs).squeeze(1)
+
+    report = evaluate(BANK[name], squeezed, seed)
+    assert [o.name for o in report.outcomes if not o.holds] == ["single"]
+    assert "Which line loses one" in report.first_failure.failure.question
+
+
+@pytest.mark.parametrize("seed", [None, *range(6)])
+def test_a_mask_that_is_only_asked_whether_it_is_causal_is_told(seed):
+    def block(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
+        attended = F.scaled_dot_product_attention(
+            x @ w_q, x @ w_k, x @ w_v, is_causal=not mask.all()
+        )
+        y = F.layer_norm(x + attended @ w_o, x.shape[-1:])
+        return F.layer_norm(y + (y @ w_in).relu() @ w_out, x.shape[-1:])
+
+    report = evaluate(BANK["09-block"], block, seed)
+    assert [o.name for o in report.outcomes if not o.holds] == ["any mask"]
+    assert "as under a causal mask" in report.first_failure.failure.question
+
+
+def test_a_mask_that_is_used_to_no_effect_is_not_said_to_be_unused():
+    def block(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
+        scores = (x @ w_q) @ (x @ w_k).mT / w_q.shape[-1] ** 0.5
+        scores.masked_fill(~mask, float("-inf"))
+        y = F.layer_norm(x + scores.softmax(-1) @ x @ w_v @ w_o, x.shape[-1:])
+        return F.layer_norm(y + (y @ w_in).relu() @ w_out, x.shape[-1:])
+
+    first = evaluate(BANK["09-block"], block).first_failure
+    assert first.name == "causal"
+    assert first.failure.question.endswith("mask come in, and what becomes of it?")
+
+
+@pytest.mark.parametrize("seed", [None, *range(6)])
+def test_numbers_counted_in_place_of_rows_are_told_however_many(seed):
+    n, d_model, *_ = BANK["09-depth"].inputs(seed).values()
+    right = BANK["09-depth"].as_answer(chapter_09.stacks, seed)
+    for count in (n + 1, (n - 1) * d_model - 3, torch.tensor((n - 1) * d_model)):
+        first = evaluate(BANK["09-depth"], right | {"once": count}, seed).first_failure
+        assert first.name == "once"
+        assert first.failure.question.startswith("You count numbers.")
+    for count in (n, "many", [n - 1], (n - 1) * d_model + 1):
+        first = evaluate(BANK["09-depth"], right | {"once": count}, seed).first_failure
+        assert not first.failure.question.startswith("You count numbers.")

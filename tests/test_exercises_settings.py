@@ -161,6 +161,14 @@ def test_an_error_of_the_reference_is_not_the_answers_fault():
 # Interrupted at any place
 
 
+@pytest.fixture(autouse=True)
+def _as_at_a_terminal():
+    """Ctrl-C raises, also where the tests were started in the background."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, usual)
+
+
 def interrupt():
     signal.raise_signal(signal.SIGINT)
 

@@ -116,7 +116,7 @@ check("05-bug", two_heads)
 # | `w_q`, `w_k` | `(2, d_model, d_k)` | the place that is wanted gets at least 0.9 of the weight; you choose $d_k$ |
 # | `w_v` | `(2, d_model, letters)` | the largest number that a head brings is that of the letter |
 #
-# Numbers of places and letters vary.
+# Numbers of places and letters vary; there are at most 16 places.
 
 
 # %%

@@ -36,7 +36,7 @@ _ = torch.manual_seed(6)
 # q = projected.unflatten(-1, (4, 7)).transpose(1, 2)
 # ```
 #
-# Everything is counted from 0. Take the number at `[1, 2, 24]` of `projected`: sentence 1, token 2, column 24.
+# Everything is counted from 0. Take the number at `[8, 5, 15]` of `projected`: sentence 8, token 5, column 15.
 #
 # - `split`: the shape of `q`, as a tuple;
 # - `index`: where in `q` the number stands, as a tuple of four;
@@ -112,7 +112,8 @@ check("06-bug", several)
 # $$ [\,b,\; t,\; i \cdot \text{width} + j\,] \;\longrightarrow\; [\,b,\; i,\; t,\; j\,] $$
 #
 # Write it: `x` is `(batch, n, h·width)`, and the result `(batch, h, n, width)`. It should also work for a batch of no sentences. If `h` does
-# not divide the last axis, it must raise an error, whichever you like.
+# not divide the last axis, it must raise an error, whichever you like; to return or print one
+# stops nobody.
 
 
 # %%

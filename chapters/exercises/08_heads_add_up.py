@@ -106,7 +106,7 @@ check("08-bug", terms)
 # |---|---|---|
 # | `head_outputs` | `(…, h, n, d_v)` | what the heads bring, before they are merged |
 # | `w_o` | `(h·d_v, d_model)` | $W^O$; head $i$ meets rows $i\,d_v$ to $(i+1)\,d_v$, counted from 0 |
-# | `gate` | `(h,)` or `(…, h)` | $g$: the same for all, or one for each sequence |
+# | `gate` | `(h,)` or `(…, h)` | $g$: the same for all, or one for each sequence: `(batch, h)`, `(more, batch, h)` |
 #
 # Return a tensor `(…, n, d_model)`. The dots stand for the same axes in all of them: none, a batch, or more. A gate may be any number. A
 # loop over heads is a good first answer. Can you do without it?

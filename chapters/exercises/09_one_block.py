@@ -107,7 +107,7 @@ check("09-bug", finish)
 # | argument | shape | what it is |
 # |---|---|---|
 # | `x` | `(batch, n, d_model)` | the tokens |
-# | `mask` | `(n, n)`, bool | rows are queries; True may look |
+# | `mask` | `(n, n)`, bool | rows are queries; True may look; each token may look at itself |
 # | `w_q`, `w_k` | `(d_model, d_k)` | make queries and keys |
 # | `w_v` | `(d_model, d_v)` | makes values |
 # | `w_o` | `(d_v, d_model)` | leads back to the width of the stream |

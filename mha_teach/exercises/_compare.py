@@ -103,7 +103,7 @@ def is_unchanged(before: Any, after: Any) -> bool:
 
 
 def _bits(tensor: Tensor) -> tuple:
-    laid_out = tensor.detach().flatten().view(torch.uint8)
+    laid_out = tensor.detach().contiguous().flatten().view(torch.uint8)
     return tensor.shape, tensor.dtype, _array(laid_out).tobytes()
 
 

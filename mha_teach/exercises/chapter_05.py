@@ -30,8 +30,9 @@ def kept(value_a, value_b, share, letters, d_model):
 
 
 def _values(draw: Draw) -> Inputs:
+    """Choose values of which one is not three times the other: a - b would pass."""
     return {
-        "value_a": draw.one_of(12, 14),
+        "value_a": draw.one_of(16, 14),
         "value_b": draw.one_of(2, 4),
         "share": 0.75,
         "letters": draw.one_of(5, 6, 7),
@@ -114,6 +115,13 @@ AVERAGE = Exercise(
             "You subtract. Which signs do weights have?",
         ),
         Wrong(
+            "What an exchange leaves is the difference.",
+            "even",
+            slip(kept, "(value_b + value_a) / 2", "value_a - value_b"),
+            "That is how far apart the values are. What do you get if each of them "
+            "has one half of the weight?",
+        ),
+        Wrong(
             "A head adds up what it looks at.",
             "even",
             slip(kept, "(value_b + value_a) / 2", "value_b + value_a"),
@@ -179,6 +187,12 @@ AVERAGE = Exercise(
             "Each head has half of them. How many heads are there?",
         ),
         Wrong(
+            "Four matrices bring four biases.",
+            "two",
+            slip(kept, '"two": 4 * d_model**2', '"two": 4 * d_model**2 + 4 * d_model'),
+            "That is with a bias for each of the four. What does bias=False say?",
+        ),
+        Wrong(
             "The width of a head is divided out.",
             "wide",
             slip(kept, "8 *", "4 *"),
@@ -189,6 +203,13 @@ AVERAGE = Exercise(
             "wide",
             slip(kept, "8 *", "16 *"),
             "Only one side of each matrix is h·d_k long. What is the other?",
+        ),
+        Wrong(
+            "Wider matrices bring wider biases.",
+            "wide",
+            slip(kept, "8 * d_model**2", "8 * d_model**2 + 7 * d_model"),
+            "That is with four biases, three of them 2·d_model long. What does "
+            "bias=False say?",
         ),
     ),
     right=(right.kept_by_trying, right.kept_by_costs, right.kept_as_tensors),
@@ -369,6 +390,13 @@ BUG = Exercise(
             "Your heads stand in the other order. Which rows of W^O belong to head 0?",
         ),
         Wrong(
+            "Values belong to no head.",
+            "alone",
+            slip(two_heads, "context @ w_v ", "context @ w_v.flip(0) "),
+            "Each head brings the values of the other one. Whose W^V makes the values "
+            "of head 0?",
+        ),
+        Wrong(
             "The heads share the weight of a key.",
             "alone",
             slip(two_heads, "softmax(dim=-1)", "softmax(dim=0)"),
@@ -422,8 +450,18 @@ BUG = Exercise(
                 "(q @ k.mT / q.shape[-1] ** 0.5)",
                 "(q @ k.mT / q.shape[-1] ** 0.5).mean(dim=0)",
             ),
-            "You average the scores instead of the weights. How many maps does one "
-            "table of scores make?",
+            "You make one table of scores out of two. How many maps does one table "
+            "make?",
+        ),
+        Wrong(
+            "Scores add up.",
+            "maps",
+            slip(
+                two_heads,
+                "(q @ k.mT / q.shape[-1] ** 0.5)",
+                "(q @ k.mT / q.shape[-1] ** 0.5).sum(dim=0)",
+            ),
+            "You add the two tables of scores. How many maps does one table make?",
         ),
         Wrong(
             "Both heads ask the same question.",
@@ -463,6 +501,11 @@ def _task(draw: Draw) -> Inputs:
     return {"places": places, "letters": letters}
 
 
+def _most_places(draw: Draw) -> Inputs:
+    """Draw as many places as the statement allows: the hardest for softmax."""
+    return _task(draw) | {"places": 16}
+
+
 def _questions(places, letters):
     """Draw sequences and pointers; after a there is always another place."""
     generator = torch.Generator().manual_seed(places)
@@ -485,6 +528,8 @@ def _matrices(function, inputs):
 
 def _sizes(function, inputs):
     w_q, w_k, w_v = (tuple(matrix.shape) for matrix in _matrices(function, inputs))
+    if w_q[:2] == w_k[:2] and w_q != w_k:
+        raise ValueError("w_q and w_k differ in their last axis, d_k")
     return (*w_q[:2], *w_k[:2], *w_v)
 
 
@@ -511,18 +556,24 @@ def _where(head):
             "right after a": a + 1,
             "at a": a,
             "right before a": (a - 1) % inputs["places"],
+            "right after b": (b + 1) % inputs["places"],
+            "right before b": (b - 1) % inputs["places"],
             "at the token that asks": torch.full_like(a, inputs["places"]),
         }
+        if weights.isnan().any():
+            return "nowhere: there are weights of nan"
         low, high = weights.aminmax(dim=-1)
         if (high - low < 1e-6).all():
             return "everywhere alike"
+        best, second = weights.topk(2).values.T
+        is_tied = (best - second < 1e-6).double().mean() > 0.5
         for name, place in places.items():
-            if (weights.argmax(dim=-1) == place).all():
+            if not is_tied and (weights.argmax(dim=-1) == place).all():
                 return name
         for name, place in places.items():
             if (weights.argmin(dim=-1) == place).all():
                 return f"everywhere but {name}"
-        return "at this place and that"
+        return "at several places alike" if is_tied else "at this place and that"
 
     return observe
 
@@ -577,9 +628,10 @@ HAND = Exercise(
         ),
         Property(
             "sharp",
-            "that place gets at least 0.9 of the weight",
+            "that place gets at least 0.9 of the weight, of 16 places too",
             "Your heads look at the right places, but not only. How large is the "
             "largest score, after the division by √d_k?",
+            draw=_most_places,
             observe=_least_weight,
             axes="",
             compared="the least weight on a place that was asked for; 0.9 will do",
@@ -627,6 +679,13 @@ HAND = Exercise(
             "Your values are places. What is asked for?",
         ),
         Wrong(
+            "d_k may be chosen for queries and for keys.",
+            "shape",
+            slip(by_hand, "[place, place]", "[place[:, 1:], place[:, 1:]]"),
+            "Your queries and keys differ in width. What does a dot product ask of "
+            "them?",
+        ),
+        Wrong(
             "A matrix is written as nn.Linear stores it.",
             "shape",
             slip(
@@ -663,8 +722,28 @@ HAND = Exercise(
             "One average can hold both.",
             "b",
             slip(by_hand, "[b, after_a]", "[b + after_a, b + after_a]"),
-            "Your heads look at this place and that. Does each of them ask for one "
-            "place, or for both at once?",
+            "Head 0 gives several places the same weight. Does it ask for one place, "
+            "or for more at once?",
+        ),
+        Wrong(
+            "Columns are moved for both heads.",
+            "b",
+            slip(by_hand, "[b, after_a]", "[b.roll(1, dims=1), after_a]"),
+            "Head 0 looks right after b. Which of the two heads was to look at a "
+            "neighbour?",
+        ),
+        Wrong(
+            "A place and its number are one apart.",
+            "b",
+            slip(by_hand, "[b, after_a]", "[b.roll(-1, dims=1), after_a]"),
+            "Head 0 looks right before b. From which number are places counted?",
+        ),
+        Wrong(
+            "An infinite score is the sharpest.",
+            "b",
+            slip(by_hand, "w_q = 40 *", "w_q = float('inf') *"),
+            "Some weights of head 0 are nan. Which entry of your matrices is inf or "
+            "nan, or makes a score that is?",
         ),
         Wrong(
             "A key says what is asked for.",
@@ -699,6 +778,13 @@ HAND = Exercise(
             slip(by_hand, "w_q = 40 *", "w_q = 1 *"),
             "The right place scores 4/√d_k, and all others 0. What does softmax make "
             "of so small a difference?",
+        ),
+        Wrong(
+            "What is sharp for few places is sharp for many.",
+            "sharp",
+            slip(by_hand, "w_q = 40 *", "w_q = 4 *"),
+            "Of many places the right one gets too little. What do more places add to "
+            "the sum in softmax, and what does a larger d_k do to a score?",
         ),
         Wrong(
             "A value may have any sign.",
@@ -751,7 +837,8 @@ def readable(letters, alpha):
 
 
 def _readout_setting(draw: Draw) -> Inputs:
-    return {"letters": draw.one_of(10, 12, 14), "alpha": draw.one_of(0.7, 0.8, 0.9)}
+    """Choose weights of which (1 - alpha) times the pairs is not what is right."""
+    return {"letters": draw.one_of(10, 12, 14), "alpha": draw.one_of(0.7, 0.8, 0.75)}
 
 
 def _nearly_all(key: str):
@@ -876,6 +963,17 @@ LINE = Exercise(
             "That is never right. What of the pairs with the same letter twice?",
         ),
         Wrong(
+            "A letter with less weight is read less often, in proportion.",
+            "second",
+            slip(
+                readable,
+                '"second": count(seen, 1)',
+                '"second": round((1 - alpha) * letters**2)',
+            ),
+            "That is the share 1 - α of all pairs. In how many of them is the letter "
+            "with less weight the one that the matrix names?",
+        ),
+        Wrong(
             "The second letter is always the hard one.",
             "turned",
             slip(readable, "count(average(1 - alpha), 1)", "count(seen, 1)"),
@@ -893,7 +991,8 @@ LINE = Exercise(
             "One bend is enough.",
             "bent",
             slip(readable, "[seen, seen**2, seen**3]", "[seen, seen**2]"),
-            "You stopped at squares. How many changes of sign do the four averages on "
+            "You miss as many pairs as there are letters; so does a matrix that sees "
+            "squares and no cubes. How many changes of sign do the four averages on "
             "the line ask for?",
         ),
         Wrong(

@@ -5,6 +5,7 @@ from itertools import product
 import torch
 
 from mha_teach.exercises import _chapter_06_right as right
+from mha_teach.exercises._compare import difference
 from mha_teach.exercises.bank import (
     Draw,
     Exercise,
@@ -42,7 +43,9 @@ def _setting(draw: Draw) -> Inputs:
         other_head, row = place // (n * d_k), place // d_k % n
         return (
             len({*sizes, sentence, token, column}) == 8
-            and head not in (0, token, column % h, other_head)
+            and len({sentence, head, token, column % d_k}) == 4
+            and len({sentence, other_head, row, place % d_k}) == 4
+            and head not in (0, column % h, other_head)
             and row != token
         )
 
@@ -161,6 +164,17 @@ PREDICT = Exercise(
                 "(sentence, token, column // d_k, column % d_k)",
             ),
             "That is after unflatten. Which two of the four change places next?",
+        ),
+        Wrong(
+            "In front of everything stands the head.",
+            "index",
+            slip(
+                places,
+                "(sentence, column // d_k, token, column % d_k)",
+                "(column // d_k, sentence, token, column % d_k)",
+            ),
+            "Your first number is the head. Which axis does transpose(1, 2) leave in "
+            "front?",
         ),
         Wrong(
             "A number keeps its column.",
@@ -445,6 +459,41 @@ def _no_sentence(draw: Draw) -> Inputs:
     return {"x": draw.normal(0, n, h * width), "h": h}
 
 
+def _heads_with_one(heads):
+    """Yield heads (batch, h, n, width) with one of each kind in turn, then of all."""
+    for axis, name in enumerate(("sentence", "head", "token", "number in a head")):
+        yield f"one {name}", heads.narrow(axis, 0, 1)
+    yield "one of each", heads[:1, :1, :1, :1]
+
+
+def _first_odd(function, cases, axes):
+    """Say which of the cases (name, inputs, expected) comes out otherwise, and how."""
+    for name, inputs, expected in cases:
+        try:
+            found = difference(expected, call(function, inputs), axes)
+        except Exception as error:
+            return f"{name}: {type(error).__name__}"
+        if found:
+            return f"{name}: {found.got}"
+    return "nothing"
+
+
+def _split_of_one(function, inputs):
+    cases = (
+        (name, {"x": merge(heads).contiguous(), "h": heads.shape[1]}, heads)
+        for name, heads in _heads_with_one(split(**inputs))
+    )
+    return _first_odd(function, cases, SPLIT.axes["returns"])
+
+
+def _merge_of_one(function, inputs):
+    cases = (
+        (name, {"x": heads.contiguous()}, merge(heads))
+        for name, heads in _heads_with_one(inputs["x"])
+    )
+    return _first_odd(function, cases, MERGE.axes["returns"])
+
+
 def _one_column_too_many(draw: Draw) -> Inputs:
     """As many tokens as let a view recut them all, one more than needed."""
     batch, h = draw.one_of(4, 8), draw.one_of(3, 5)
@@ -461,8 +510,10 @@ def _refusal(function, inputs):
             result = call(function, each)
         except Exception:
             continue
-        columns, shape = each["x"].shape[-1], tuple(getattr(result, "shape", ()))
-        return f"{columns} columns, h={each['h']}: a result of shape {shape}"
+        case = f"{each['x'].shape[-1]} columns, h={each['h']}"
+        if not hasattr(result, "shape"):
+            return f"{case}: no tensor, and no error"
+        return f"{case}: a result of shape {tuple(result.shape)}"
     return "an error"
 
 
@@ -505,11 +556,19 @@ SPLIT = Exercise(
         Property(
             "nobody",
             "a batch of no sentences",
-            "With no sentence there is no number. What should a -1 be inferred from?",
+            "Which axes should be left, even of no sentence?",
             draw=_no_sentence,
             observe=shape,
-            on_error="With no sentence there is no number. What should a -1 be "
-            "inferred from?",
+            on_error="With no sentence there is no number. Which line needs one, to "
+            "infer a -1 from it or to look at it?",
+        ),
+        Property(
+            "one",
+            "one sentence, one head, one token, heads of width 1: every axis stays",
+            "Put 1 for one of the sizes, and write the shape after each line. Which "
+            "line does something else than before?",
+            observe=_split_of_one,
+            compared="what an axis of length 1 changes",
         ),
         Property(
             "refuses",
@@ -608,11 +667,30 @@ SPLIT = Exercise(
             "all, and on other sizes it is guessed wrong. Where could you read it?",
         ),
         Wrong(
+            "Of nobody there is nothing to split.",
+            "nobody",
+            slip(split, "return x.", "return x if len(x) == 0 else x."),
+            "That has the axes of x. Which axes should be left, even of no sentence?",
+        ),
+        Wrong(
             "-1 stands for the width.",
             "nobody",
             slip(split, "unflatten(-1, (h, -1))", "view(*x.shape[:2], h, -1)"),
             "Your -1 stands for the width, and has to be guessed from no number at "
             "all. From which axis could it be read?",
+        ),
+        Wrong(
+            "An axis of length 1 is superfluous.",
+            "one",
+            slip(split, ".transpose(1, 2)", ".transpose(1, 2).squeeze()"),
+            "With one sentence the axis of sentences is gone. Which step drops an axis "
+            "that is one long?",
+        ),
+        Wrong(
+            "One head need not be split.",
+            "one",
+            slip(split, "return x.", "return x if h == 1 else x."),
+            "With one head its axis is missing. How many axes does attention expect?",
         ),
         Wrong(
             "What is left over does no harm.",
@@ -624,6 +702,16 @@ SPLIT = Exercise(
                 " for i in range(h)], dim=1)",
             ),
             "Nothing raises, and the last columns are in no head. Who would notice?",
+        ),
+        Wrong(
+            "What is returned or printed is an error as well.",
+            "refuses",
+            slip(
+                split,
+                "return x.",
+                "return None if x.shape[-1] % h else x.",
+            ),
+            "Whoever calls you is not stopped. Which statement raises an error?",
         ),
         Wrong(
             "chunk makes as many pieces as it is told.",
@@ -730,11 +818,19 @@ MERGE = Exercise(
         Property(
             "nobody",
             "a batch of no sentences",
-            "With no sentence there is no number. What should a -1 be inferred from?",
+            "Which axes should be left, even of no sentence?",
             draw=_no_head_outputs,
             observe=shape,
-            on_error="With no sentence there is no number. What should a -1 be "
-            "inferred from?",
+            on_error="With no sentence there is no number. Which line needs one, to "
+            "infer a -1 from it or to look at it?",
+        ),
+        Property(
+            "one",
+            "one sentence, one head, one token, heads of width 1: every axis stays",
+            "Put 1 for one of the sizes, and write the shape after each line. Which "
+            "line does something else than before?",
+            observe=_merge_of_one,
+            compared="what an axis of length 1 changes",
         ),
     ),
     hints=(
@@ -819,6 +915,25 @@ MERGE = Exercise(
             slip(merge, "flatten(2)", "reshape(len(x), x.shape[2], -1)"),
             "Your -1 has to be guessed from no number at all. Which two sizes make up "
             "the last axis?",
+        ),
+        Wrong(
+            "Of nobody there is nothing to merge.",
+            "nobody",
+            slip(merge, "return x.", "return x if len(x) == 0 else x."),
+            "That has the axes of x. Which axes should be left, even of no sentence?",
+        ),
+        Wrong(
+            "An axis of length 1 is superfluous.",
+            "one",
+            slip(merge, "flatten(2)", "flatten(2).squeeze()"),
+            "With one sentence the axis of sentences is gone. Which step drops an axis "
+            "that is one long?",
+        ),
+        Wrong(
+            "One head need not be merged.",
+            "one",
+            slip(merge, "return x.", "return x if x.shape[1] == 1 else x."),
+            "With one head its axis is still there. How many axes has what W^O reads?",
         ),
     ),
     right=(
@@ -991,6 +1106,16 @@ SLICE = Exercise(
             "own?",
         ),
         Wrong(
+            "A projection always has a bias.",
+            "parameters",
+            slip(
+                noticed,
+                "w_qkv.numel() + w_o.numel()",
+                "w_qkv.numel() + w_o.numel() + 4 * d_model",
+            ),
+            "That is with four biases of d_model numbers. Has this layer any?",
+        ),
+        Wrong(
             "What is cut is as large as before.",
             "fewer",
             slip(noticed, "3 * h * d_k**2 + d_model**2", "4 * d_model**2"),
@@ -1001,6 +1126,16 @@ SLICE = Exercise(
             "fewer",
             slip(noticed, "3 * h * d_k**2 + d_model**2", "4 * h * d_k**2"),
             "Then no head would ever meet another. Which matrix reads all heads?",
+        ),
+        Wrong(
+            "Each small projection has a bias.",
+            "fewer",
+            slip(
+                noticed,
+                "3 * h * d_k**2 + d_model**2",
+                "3 * h * d_k**2 + d_model**2 + 4 * d_model",
+            ),
+            "That is with biases of 4·d_model numbers in all. Has this layer any?",
         ),
         Wrong(
             "The heads share one small matrix.",

@@ -1,5 +1,6 @@
 """Exercises of chapter 08: the output as a sum over heads, term by term."""
 
+from collections.abc import Callable
 from copy import deepcopy
 
 import torch
@@ -35,11 +36,12 @@ def sums(c_0, c_1, c_2, bias, n_k, seen):
 
 def _terms(draw: Draw) -> Inputs:
     c_0, c_1 = draw.one_of(5, 7), -draw.one_of(2, 4)
+    total = draw.one_of(9, 15)  # divisible by 3, and not 3 * bias
     return {
         "c_0": c_0,
         "c_1": c_1,
-        "c_2": draw.one_of(9, 15) - c_0 - c_1,  # all three: divisible by 3
-        "bias": draw.one_of(1, 3),
+        "c_2": total - c_0 - c_1,
+        "bias": draw.one_of(2, total // 5),
         "n_k": draw.one_of(16, 20),
         "seen": draw.one_of(11, 13),
     }
@@ -164,6 +166,17 @@ PREDICT = Exercise(
             "You divided the bias too. Does a gate act before W^O or after it?",
         ),
         Wrong(
+            "Each head has its gate and brings its bias.",
+            "shares",
+            slip(
+                sums,
+                "(c_0 + c_1 + c_2) / 3 + bias,",
+                "(c_0 + c_1 + c_2) / 3 + 3 * bias,",
+            ),
+            "The thirds are right, the bias is there three times. How often does it "
+            "stand in the sum?",
+        ),
+        Wrong(
             "Head 0 is the first head.",
             "orders",
             slip(sums, '"orders": 3 * 2 * 1', '"orders": 1'),
@@ -201,6 +214,12 @@ PREDICT = Exercise(
 )
 
 
+_LOST_AXIS = (
+    "An axis of size 1 is an axis still. Which line loses one, or takes one for "
+    "another?"
+)
+
+
 def terms(head_outputs, out_weight, out_bias):
     """Return one term per head and, last, the bias: they add up to the output."""
     h, d_v = head_outputs.shape[1], head_outputs.shape[3]
@@ -232,6 +251,15 @@ def _nothing_to_mix(draw: Draw) -> Inputs:
     inputs["out_weight"].copy_(torch.eye(d_model))
     inputs["out_bias"].zero_()
     return inputs
+
+
+def _one_of_each(draw: Draw) -> Inputs:
+    (h,) = draw.primes(1)  # and so is d_model, since d_v is 1
+    return {
+        "head_outputs": draw.normal(1, h, 1, 1),
+        "out_weight": draw.normal(h, h) / h**0.5,
+        "out_bias": draw.normal(h),
+    }
 
 
 _BLOCKS = "out_weight.T.unflatten(0, (h, d_v))"
@@ -271,8 +299,8 @@ BUG = Exercise(
         Property(
             "places",
             "W^O the identity, no bias: each head keeps to its own numbers",
-            "Side by side, which of the d_model numbers are those of head 0? Which "
-            "rows of W^O do they meet?",
+            "Term i should be head i at its own places, as large as it came, and zero "
+            "elsewhere; the last should be zero. Which of your terms is not?",
             draw=_nothing_to_mix,
         ),
         Property(
@@ -280,6 +308,13 @@ BUG = Exercise(
             "each term is what out_proj makes of that head alone",
             "Let one head speak and silence the others. How does out_proj use its "
             "weight, and how does your code?",
+        ),
+        Property(
+            "single",
+            "one sentence, one token, one number per head: all four axes stay",
+            _LOST_AXIS,
+            on_error=_LOST_AXIS,
+            draw=_one_of_each,
         ),
     ),
     hints=(
@@ -363,6 +398,31 @@ BUG = Exercise(
             "Your heads all bring the same. Whose numbers make the term of head i?",
         ),
         Wrong(
+            "A sum of h terms is a mean.",
+            "places",
+            slip(terms, "head_outputs @ blocks", "head_outputs @ blocks / h"),
+            "Your terms are h times too small. Does the sum over heads divide by "
+            "anything?",
+        ),
+        Wrong(
+            "A term is the output as far as this head.",
+            "places",
+            slip(
+                terms,
+                "head_outputs @ blocks",
+                "(head_outputs @ blocks).cumsum(dim=1)",
+            ),
+            "Each of your terms holds those before it as well. What does one head "
+            "bring by itself?",
+        ),
+        Wrong(
+            "The last term is what it all comes to.",
+            "places",
+            slip(terms, _REST, "contributions.sum(dim=1, keepdim=True) + out_bias"),
+            "Your heads are right, and your last term adds them up. Which part of the "
+            "output belongs to no head?",
+        ),
+        Wrong(
             "Merging came before, in the order of memory.",
             "places",
             slip(
@@ -387,6 +447,17 @@ BUG = Exercise(
             ),
             "Your terms add up because the last one makes up for the others. What do "
             "you get for one head alone?",
+        ),
+        Wrong(
+            "Axes of size 1 are of no use.",
+            "single",
+            slip(
+                terms,
+                "[contributions, rest], dim=1)",
+                "[contributions, rest], dim=1).squeeze()",
+            ),
+            "Your result has lost its axes of size 1. How is a caller to know which "
+            "axis is which?",
         ),
     ),
     right=(
@@ -446,16 +517,38 @@ def _one_off(draw: Draw) -> Inputs:
     return inputs
 
 
-def _per_sequence(draw: Draw) -> Inputs:
-    inputs = _batched(draw)
-    batch, h = inputs["head_outputs"].shape[:2]
-    inputs["gate"] = draw.normal(batch, h)
-    return inputs
+def _as_many_sequences_as_heads(draw: Draw) -> Inputs:
+    h, n, d_v, d_model = draw.primes(4)
+    return _gated(draw, h, h=h, n=n, d_v=d_v, d_model=d_model)
+
+
+def _one_for_each(sequences: Callable[[Draw], Inputs]) -> Callable[[Draw], Inputs]:
+    """Draw a gate of its own for each sequence."""
+
+    def drawn(draw: Draw) -> Inputs:
+        inputs = sequences(draw)
+        inputs["gate"] = draw.normal(*inputs["head_outputs"].shape[:-2])
+        return inputs
+
+    return drawn
+
+
+def _one_token(draw: Draw) -> Inputs:
+    h, d_v = draw.primes(2)
+    return _gated(draw, 1, h=h, n=1, d_v=d_v, d_model=1)
 
 
 _GATE_HAS_A_BATCH = (
     "Here the gate is (batch, head). Along which of the two do you count the heads, "
     "and which axes of head_outputs does it not have?"
+)
+_GATE_HAS_TWO_MORE = (
+    "Here the gate is (more, batch, head). Which index adds two axes at its end, "
+    "however many come before the heads?"
+)
+_WHICH_GATE = (
+    "Here there are as many sequences as heads. By which sign does your code tell a "
+    "gate (head,) from one (batch, head)?"
 )
 
 GATE = Exercise(
@@ -470,7 +563,7 @@ GATE = Exercise(
     axes={
         "head_outputs": "more batch h n d_v",
         "w_o": "h·d_v d_model",
-        "gate": "batch h",
+        "gate": "more batch h",
         "returns": "batch n d_model",
     },
     properties=(
@@ -484,7 +577,8 @@ GATE = Exercise(
         Property(
             "on",
             "all gates 1: the heads side by side, times W^O",
-            "Leave the gate out for a moment. Is what remains the output of chapter 7?",
+            "What does your gate of 1 do to a head? And with no gate at all, is what "
+            "remains the output of chapter 7?",
             draw=_all_on,
         ),
         Property(
@@ -525,8 +619,37 @@ GATE = Exercise(
             "per sequence",
             "a gate of its own for each sequence: (batch, head)",
             _GATE_HAS_A_BATCH,
-            draw=_per_sequence,
+            draw=_one_for_each(_batched),
             on_error=_GATE_HAS_A_BATCH,
+        ),
+        Property(
+            "as many",
+            "as many sequences as heads, one gate for all of them",
+            _WHICH_GATE,
+            draw=_as_many_sequences_as_heads,
+            on_error=_WHICH_GATE,
+        ),
+        Property(
+            "as many, each",
+            "as many sequences as heads, a gate of its own for each",
+            _WHICH_GATE,
+            draw=_one_for_each(_as_many_sequences_as_heads),
+            on_error=_WHICH_GATE,
+        ),
+        Property(
+            "per sequence, twice",
+            "two batch axes, and a gate for each sequence: (more, batch, head)",
+            _GATE_HAS_TWO_MORE,
+            draw=_one_for_each(_twice_batched),
+            axes="more batch n d_model",
+            on_error=_GATE_HAS_TWO_MORE,
+        ),
+        Property(
+            "single",
+            "one sequence of one token, d_model = 1: all axes stay",
+            _LOST_AXIS,
+            on_error=_LOST_AXIS,
+            draw=_one_token,
         ),
     ),
     hints=(
@@ -603,6 +726,32 @@ GATE = Exercise(
             "You bent the gates by a sigmoid. What is it at 1?",
         ),
         Wrong(
+            "A gate says how much comes on top.",
+            "on",
+            slip(gated, "gate[..., None, None]", "(1 + gate[..., None, None])"),
+            "A gate of 1 doubles your heads. What is a head times 1?",
+        ),
+        Wrong(
+            "A gate says how much is held back.",
+            "on",
+            slip(gated, "gate[..., None, None]", "(1 - gate[..., None, None])"),
+            "A gate of 1 silences your heads. Which gate does so in the formula?",
+        ),
+        Wrong(
+            "A gate is added to what it opens.",
+            "on",
+            slip(gated, "head_outputs * gate", "head_outputs + gate"),
+            "You add the gate to every number of its head. How does the formula join "
+            "the two?",
+        ),
+        Wrong(
+            "The gates come in later.",
+            "off",
+            slip(gated, "head_outputs * gate[..., None, None]", "head_outputs"),
+            "All gates are 0 here, and all heads came through. On which line does your "
+            "code use the gate?",
+        ),
+        Wrong(
             "A head that is off is left as it came.",
             "off",
             slip(
@@ -611,8 +760,7 @@ GATE = Exercise(
                 "head_outputs.where(gate[..., None, None] == 0,"
                 " head_outputs * gate[..., None, None])",
             ),
-            "Where the gate is 0 you keep the head. Which of the two should where "
-            "choose?",
+            "Where the gate is 0 you keep the head as it came. What is 0 times a head?",
         ),
         Wrong(
             "Without heads the mean is left.",
@@ -720,6 +868,48 @@ GATE = Exercise(
             ),
             "Every sequence has the gate of the first one. Where did the batch axis "
             "go?",
+        ),
+        Wrong(
+            "A gate as long as the batch is one for each sequence.",
+            "as many",
+            slip(
+                gated,
+                "gate[..., None, None]",
+                "(gate[:, :, None, None] if head_outputs.dim() == 4"
+                " and len(gate) == len(head_outputs) else gate[..., None, None])",
+            ),
+            "Here the gate is (head,), as long as the batch by chance, and you ask it "
+            "for a second axis. What tells you how many axes it has?",
+        ),
+        Wrong(
+            "A gate as long as there are heads is one for all.",
+            "as many, each",
+            slip(
+                gated,
+                "gate[..., None, None]",
+                "(gate[:, None, None] if len(gate) == head_outputs.shape[-3]"
+                " else gate[..., None, None])",
+            ),
+            "Here the gate is (batch, head), and its heads lie along d_v in your code. "
+            "Does the length of a gate say how many axes it has?",
+        ),
+        Wrong(
+            "A gate has one axis or two.",
+            "per sequence, twice",
+            slip(
+                gated,
+                "gate[..., None, None]",
+                "(gate[:, None, None] if gate.dim() == 1 else gate[:, :, None, None])",
+            ),
+            "Here the gate is (more, batch, head), and its heads lie along d_v in your "
+            "code. Which index puts new axes at the end, whatever comes before?",
+        ),
+        Wrong(
+            "Axes of size 1 are of no use.",
+            "single",
+            slip(gated, "merged @ w_o", "(merged @ w_o).squeeze()"),
+            "Your result has lost its axes of size 1. How is a caller to know which "
+            "axis is which?",
         ),
     ),
     right=(

@@ -5,6 +5,7 @@ from torch.nn import functional as F
 
 from mha_teach import MultiHeadAttention, scaled_dot_product_attention
 from mha_teach.exercises import _chapter_09_right as right
+from mha_teach.exercises._compare import as_tensor
 from mha_teach.exercises.bank import (
     Draw,
     Exercise,
@@ -171,7 +172,8 @@ PREDICT = Exercise(
             "There is one norm in a block.",
             "norms",
             slip(sizes, "2 * 2 * d_model", "2 * d_model"),
-            "That is one norm. How many additions has a block?",
+            "That is one norm, or two without a shift. How many additions has a block, "
+            "and what does a norm learn?",
         ),
         Wrong(
             "A norm learns nothing.",
@@ -227,6 +229,12 @@ PREDICT = Exercise(
 )
 
 
+_LOST_AXIS = (
+    "An axis of size 1 is an axis still. Which line loses one, or takes one for "
+    "another?"
+)
+
+
 def finish(x, attended, w_in, b_in, w_out, b_out):
     """Take what attention brings through the rest of a block."""
     y = F.layer_norm(x + attended, x.shape[-1:])
@@ -258,6 +266,11 @@ def _silent_attention(draw: Draw) -> Inputs:
     inputs = _half_a_block(draw)
     inputs["attended"].zero_()
     return inputs
+
+
+def _one_token(draw: Draw) -> Inputs:
+    inputs = _half_a_block(draw)
+    return inputs | {name: inputs[name][:1, :1] for name in ("x", "attended")}
 
 
 def mean_and_spread(function, inputs):
@@ -323,6 +336,13 @@ BUG = Exercise(
             "the whole second half of a block",
             "Each step is right by itself. What of x reaches the network, and by "
             "which way?",
+        ),
+        Property(
+            "single",
+            "one sentence of one token: all three axes stay",
+            _LOST_AXIS,
+            on_error=_LOST_AXIS,
+            draw=_one_token,
         ),
     ),
     hints=(
@@ -403,6 +423,13 @@ BUG = Exercise(
             "Your network never sees what attention brought. Which of the two is "
             "later in the stream?",
         ),
+        Wrong(
+            "Axes of size 1 are of no use.",
+            "single",
+            slip(finish, _LAST, f"{_LAST}.squeeze()"),
+            "Your result has lost its axes of size 1. How is the next block to know "
+            "which axis is which?",
+        ),
     ),
     right=(right.finish_by_layer, right.finish_by_hand, right.finish_in_numpy),
     given=slip(finish, "y + added", "x + added"),
@@ -417,7 +444,14 @@ def block(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
 
 
 def _whole_block(draw: Draw) -> Inputs:
-    batch, n, d_k, d_v = draw.primes(4, above=2)
+    return _block_of(draw, *draw.primes(4, above=2))
+
+
+def _one_token_alone(draw: Draw) -> Inputs:
+    return _block_of(draw, batch=1, n=1, d_k=1, d_v=1)
+
+
+def _block_of(draw: Draw, batch: int, n: int, d_k: int, d_v: int) -> Inputs:
     d_model, d_mlp = draw.one_of(16, 18), draw.one_of(20, 24)
     return {
         "x": 2 * draw.normal(batch, n, d_model),
@@ -451,6 +485,21 @@ def _attention_alone(draw: Draw) -> Inputs:
     return inputs
 
 
+def _everyone_sees_everyone(draw: Draw) -> Inputs:
+    inputs = _whole_block(draw)
+    inputs["mask"].fill_(True)
+    return inputs
+
+
+def _some_see_some(draw: Draw) -> Inputs:
+    """Let each token see itself, and others by chance; the first sees the last."""
+    inputs = _whole_block(draw)
+    mask = draw.normal(*inputs["mask"].shape) > 0
+    mask[0, -1], mask[-1, 0] = True, False
+    inputs["mask"] = mask.fill_diagonal_(True)
+    return inputs
+
+
 def _normed_before(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
     y = F.layer_norm(x, x.shape[-1:])
     attended, _ = scaled_dot_product_attention(y @ w_q, y @ w_k, y @ w_v, mask)
@@ -469,6 +518,7 @@ _ADD_1, _ADD_2 = "x + attended @ w_o", "y + (y @ w_in).relu() @ w_out"
 _NORM_1 = f"F.layer_norm({_ADD_1}, x.shape[-1:])"
 _NORM_2 = f"F.layer_norm({_ADD_2}, x.shape[-1:])"
 _MASK = "x @ w_v, mask)"
+_NORM_X = "F.layer_norm(x, x.shape[-1:])"
 
 BLOCK = Exercise(
     id="09-block",
@@ -515,13 +565,36 @@ BLOCK = Exercise(
             "attention",
             "w_out is zero, and everyone may look at everyone",
             "The network is out of the way, and the mask is True throughout. Scores, "
-            "scale, weights, W^O: which step is not that of the first formula?",
+            "scale, weights, W^O, the first sum, the second: which of them is not that "
+            "of the formulas?",
             draw=_attention_alone,
+        ),
+        Property(
+            "together",
+            "attention and network at work, and everyone may look at everyone",
+            "Each half is right by itself. What of attention's part reaches the "
+            "network, and what is the network's part added to?",
+            draw=_everyone_sees_everyone,
         ),
         Property(
             "causal",
             "the whole block under a causal mask",
-            "Both halves are right. Where does the mask come in, and which way round?",
+            "Where all may look at all, your block is right. Where does the mask come "
+            "in, and which way round?",
+        ),
+        Property(
+            "any mask",
+            "a mask of no particular form; each token may look at itself",
+            "A causal mask is right, others are not. Does each entry of the mask "
+            "decide about one query and one key?",
+            draw=_some_see_some,
+        ),
+        Property(
+            "single",
+            "one sentence of one token, d_k = d_v = 1: all three axes stay",
+            _LOST_AXIS,
+            on_error=_LOST_AXIS,
+            draw=_one_token_alone,
         ),
     ),
     hints=(
@@ -604,7 +677,15 @@ BLOCK = Exercise(
             "The network adds to the input of the block.",
             "network",
             slip(block, _ADD_2, "x + (y @ w_in).relu() @ w_out"),
-            "You add to x. What has the stream become in between?",
+            "Attention brings nothing here, and you add the network's part to x "
+            "itself. What has the stream become in between?",
+        ),
+        Wrong(
+            "The norm only prepares the input of the network.",
+            "network",
+            slip(block, _ADD_2, "x + attended @ w_o + (y @ w_in).relu() @ w_out"),
+            "You add to the stream as it was before the first norm. What is the "
+            "network's part added to in the second formula?",
         ),
         Wrong(
             "Two linear maps in a row make a network.",
@@ -618,6 +699,26 @@ BLOCK = Exercise(
             slip(block, "(y @ w_in).relu() @ w_out", "(y @ w_in @ w_out).relu()"),
             "Your network can only add, never subtract. Between which two products "
             "does the bend stand?",
+        ),
+        Wrong(
+            "Attention only says where to look.",
+            "attention",
+            slip(block, _NORM_1, _NORM_X),
+            "Nothing of what attention brought is left. Was it added, and is it kept?",
+        ),
+        Wrong(
+            "The second sum starts from the tokens as well.",
+            "attention",
+            slip(block, _ADD_2, f"{_NORM_X} + (y @ w_in).relu() @ w_out"),
+            "Where the network adds nothing, nothing of attention is left either. "
+            "Which of the two sums loses it?",
+        ),
+        Wrong(
+            "Each addition takes up all that came before.",
+            "attention",
+            slip(block, _ADD_2, f"y + attended @ w_o + {_ADD_2.removeprefix('y + ')}"),
+            "What attention brought is added twice. In which of the two formulas does "
+            "it stand?",
         ),
         Wrong(
             "Keys may ask.",
@@ -645,20 +746,57 @@ BLOCK = Exercise(
             "A block needs no mask.",
             "causal",
             slip(block, _MASK, "x @ w_v)"),
-            "Your tokens see the future. Which argument did you not use?",
+            "Your tokens see the future. Where does the mask come in, and what becomes "
+            "of it?",
         ),
         Wrong(
             "True means forbidden.",
             "attention",
             slip(block, _MASK, "x @ w_v, ~mask)"),
-            "Where all may look at all, your tokens see nobody. What does True mean in "
-            "a mask of this book?",
+            "All may look at all here, and nothing of attention is left. What does "
+            "True mean in a mask of this book?",
         ),
         Wrong(
             "The mask hides the tokens themselves.",
             "causal",
             slip(block, _MASK, "x @ w_v, mask.mT)"),
             "Your mask is transposed: token 0 sees all. Are its rows queries or keys?",
+        ),
+        Wrong(
+            "The network reads the tokens.",
+            "together",
+            slip(block, "(y @ w_in)", f"({_NORM_X} @ w_in)"),
+            "Your network never sees what attention brought. Which of the two is later "
+            "in the stream?",
+        ),
+        Wrong(
+            "A mask is causal or it is none.",
+            "any mask",
+            slip(
+                block,
+                _MASK,
+                "x @ w_v, mask if mask.all() else torch.ones_like(mask).tril())",
+            ),
+            "Your tokens look at all before them and at none after, as under a causal "
+            "mask. Where does your code read this one, entry by entry?",
+        ),
+        Wrong(
+            "A row of the mask says how many keys are seen.",
+            "any mask",
+            slip(
+                block,
+                _MASK,
+                "x @ w_v, torch.arange(len(mask)) < mask.sum(1, keepdim=True))",
+            ),
+            "Your tokens look at the first few, as many as the mask allows. Which ones "
+            "does it name?",
+        ),
+        Wrong(
+            "Axes of size 1 are of no use.",
+            "single",
+            slip(block, _NORM_2, f"{_NORM_2}.squeeze()"),
+            "Your result has lost its axes of size 1. How is the next block to know "
+            "which axis is which?",
         ),
     ),
     right=(
@@ -698,6 +836,21 @@ def stacks(n, d_model, h, depth):
     }
 
 
+def rows_or_numbers(function, inputs):
+    """Observe how many rows differ after one attention.
+
+    How many numbers differ is never twice the same: any count that is too large for
+    rows is observed as all the numbers of all the rows that may differ.
+    """
+    value = entry("once")(function, inputs)
+    n, d_model = inputs["n"], inputs["d_model"]
+    try:
+        count = as_tensor(value).item()
+    except (TypeError, ValueError, RuntimeError):  # not one number
+        return value
+    return (n - 1) * d_model if n < count <= (n - 1) * d_model else value
+
+
 def _stack(draw: Draw) -> Inputs:
     h = draw.one_of(3, 5)
     return {
@@ -723,7 +876,7 @@ DEPTH = Exercise(
             "once",
             "tokens that differ from the first after one attention",
             "Are two tokens the same after one attention? Print two rows.",
-            observe=entry("once"),
+            observe=rows_or_numbers,
         ),
         Property(
             "alone",
