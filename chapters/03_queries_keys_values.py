@@ -313,7 +313,7 @@ assert not _is_reordered(encoder.word, _causal)
 # %% [markdown]
 # With words alone *dog* gets the same, and the map is the same with rows and columns moved. Shuffle the tokens, and the outputs are
 # shuffled; nothing else happens. Each query, key and value is made of one token, and a sum over $j$ forgets the order of its terms. To
-# attention alone a sentence is a bag of words. Positions change that; a later chapter is about them. So does a mask that hides from each
+# attention alone a sentence is a bag of words. Positions change that ([chapter 9](09_one_block.ipynb)). So does a mask that hides from each
 # token what comes after it, as in the [next chapter](04_masks.ipynb): language models with it stay competitive without
 # positions ([Haviv et al., 2022](references.md#haviv-2022)).
 #

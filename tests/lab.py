@@ -105,6 +105,10 @@ def open_notebook(lab: Lab, reader, name: str, height: int = 6000):
 def wait_for_kernel(lab: Lab, page, name: str) -> None:
     page.wait_for_selector(".jp-Notebook .jp-Cell")
     assert wait_until(lambda: lab.is_ready(name), page.wait_for_timeout)
+    wait_until_idle(page)
+
+
+def wait_until_idle(page) -> None:
     idle = '.jp-Notebook-ExecutionIndicator[data-status="idle"]'
     page.wait_for_selector(idle, state="attached")
 

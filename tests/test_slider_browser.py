@@ -8,7 +8,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 
 from conftest import ROOT
-from lab import jupyterlab, open_notebook, run_all
+from lab import jupyterlab, open_notebook, run_all, wait_until_idle
 
 pytestmark = pytest.mark.browser
 
@@ -55,6 +55,7 @@ def slider(page):
     slider.fill("0")
     slider.focus()
     picture(page, AT_ZERO).wait_for()
+    wait_until_idle(page)
     assert page.locator(".jp-Notebook.jp-mod-commandMode").count() == 1
     return slider
 
