@@ -41,6 +41,7 @@ def settings():
     return {
         "dtype": torch.get_default_dtype(),
         "device": torch.get_default_device(),
+        "modes": torch._C._len_torch_function_stack(),  # one for a device that is set
         "grad": torch.is_grad_enabled(),
         "inference": torch.is_inference_mode_enabled(),
         "autocast": torch.is_autocast_enabled("cpu"),

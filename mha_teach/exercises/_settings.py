@@ -78,7 +78,8 @@ def kept() -> Iterator[None]:
 def _on_cpu() -> Iterator[None]:
     """Make the CPU, where inputs are drawn, the default device for a while."""
     device = torch.get_default_device()
-    torch.set_default_device("cpu")
+    if device.type != "cpu":  # else a mode would be set that torch.compile minds
+        torch.set_default_device("cpu")
     try:
         yield
     finally:
