@@ -15,6 +15,7 @@ import matplotlib as mpl
 import numpy as np
 from IPython.display import display
 from matplotlib import font_manager
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
@@ -203,9 +204,7 @@ def curves(
         for ax in axes
         for line, label in zip(*ax.get_legend_handles_labels(), strict=True)
     }
-    fig.legend(
-        handles.values(), handles, loc="outside upper center", ncols=3, frameon=False
-    )
+    _legend_above(fig, handles)
     return fig
 
 
@@ -296,9 +295,7 @@ def runs(
     for name, height in levels.items():
         axes[0, 0].text(0.6, height + 0.01, name, fontsize=7.5, color=QUIET)
     axes[0, 0].set_ylabel(ylabel)
-    fig.legend(
-        handles.values(), handles, loc="outside upper center", ncols=3, frameon=False
-    )
+    _legend_above(fig, handles)
     return fig
 
 
@@ -367,6 +364,11 @@ def _styles(labels: Iterable[str]) -> dict[str, dict[str, str]]:
             "draw fewer"
         )
     return dict(zip(distinct, STYLES, strict=False))
+
+
+def _legend_above(fig: Figure, handles: Mapping[str, Artist]) -> None:
+    place = {"loc": "outside upper center", "ncols": 3}
+    fig.legend(handles.values(), handles, **place, frameon=False)
 
 
 def _quiet(ax: Axes) -> None:

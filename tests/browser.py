@@ -55,7 +55,8 @@ def file_server(folder: Path):
     """Serve a folder on a free port of this machine; the value is its address."""
     handler = functools.partial(QuietHandler, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        # It looks for an order to stop ten times a second; by default, twice.
+        thread = threading.Thread(target=server.serve_forever, args=(0.1,))
         thread.start()
         yield f"{LOCAL}{server.server_port}/"
         server.shutdown()

@@ -3,6 +3,7 @@
 import importlib
 import shutil
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -58,33 +59,25 @@ def reader(browser):
 @pytest.fixture(scope="session")
 def serve():
     """Serve folders: ``serve(folder)`` returns the address of a plain file server."""
-    with_servers = []
-
-    def start(folder: Path) -> str:
-        server = file_server(folder)
-        address = server.__enter__()
-        with_servers.append(server)
-        return address
-
-    yield start
-    for server in with_servers:
-        server.__exit__(None, None, None)
+    with ExitStack() as servers:
+        yield lambda folder: servers.enter_context(file_server(folder))
 
 
 @pytest.fixture
-def show(reader, serve, tmp_path):
+def show(reader, tmp_path):
     """Show explorers (or HTML) on one page, and wait until they are live."""
 
     def open_page(*explorers, alive=True, **options):
         parts = [x if isinstance(x, str) else html_of(x) for x in explorers]
         (tmp_path / "index.html").write_text(PAGE % "\n".join(parts), "utf-8")
         (tmp_path / "favicon.ico").touch()
-        page = reader.open(serve(tmp_path), **options)
+        page = reader.open(address, **options)
         if alive:
             page.wait_for_selector('figure[data-state="live"]')
         return page
 
-    return open_page
+    with file_server(tmp_path) as address:
+        yield open_page
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ import torch
 from mha_teach import plots
 from mha_teach.exercises import EXERCISES
 from tools.claims import ROOT, slug
+from tools.notebooks import tags
 
 CHAPTERS = ROOT / "chapters"
 NOTEBOOK = jupytext.read(CHAPTERS / "bug_museum.py")
@@ -169,7 +170,7 @@ def slips_of(chapter):
         if cell.cell_type != "code":
             for heading in re.findall(r"^## (.+)$", cell.source, re.M):
                 inside = "ommon slips" in heading
-        elif inside and "guard" not in cell.metadata.get("tags", []):
+        elif inside and "guard" not in tags(cell):
             found |= named(ast.parse(cell.source).body)
     return found
 

@@ -3,16 +3,14 @@
 import ast
 import dataclasses
 import functools
-import io
 import re
-from contextlib import redirect_stdout
 from itertools import combinations
 
-import jupytext
 import pytest
 import torch
 from torch import Tensor
 
+from exercise_notebook import NOTEBOOKS, cells, printed_by
 from mha_teach.exercises import EXERCISES, chapter_07, evaluate
 from mha_teach.exercises.bank import Draw, Wrong, slip, source, words
 from tools import solutions, wrong_answers
@@ -20,7 +18,6 @@ from tools import solutions, wrong_answers
 SEEDS = (None, 1, 2, "a secret")
 KINDS = {"predict", "find the bug", "write", "measure"}
 NUMBER_WORDS = {4: "four", 5: "five", 6: "six"}
-NOTEBOOKS = {path.stem[:2]: path for path in sorted(solutions.FOLDER.glob("*.py"))}
 
 
 def labelled(answers_of):
@@ -238,12 +235,6 @@ def test_only_text_is_a_written_answer(value, observed):
 # What the learner's notebook says is what the bank holds
 
 
-@functools.cache
-def cells(chapter, kind):
-    notebook = jupytext.read(NOTEBOOKS[chapter])
-    return [cell.source for cell in notebook.cells if cell.cell_type == kind]
-
-
 def prose_of(chapter):
     return "\n".join(cells(chapter, "markdown"))
 
@@ -265,12 +256,7 @@ def test_every_exercise_has_a_notebook():
 
 @every_chapter
 def test_an_untouched_notebook_attempts_nothing_and_shows_the_bug(chapter):
-    printed = io.StringIO()
-    namespace = {}
-    with redirect_stdout(printed):
-        for code in cells(chapter, "code"):
-            exec(code, namespace)
-    lines = printed.getvalue().splitlines()
+    lines = printed_by(cells(chapter, "code"))
     attempts = [line.partition(":")[0] for line in lines if "not attempted" in line]
     assert attempts == [exercise.id for exercise in exercises_of(chapter)]
     verdicts = {kind: set() for kind in ("same shape", "same output")}

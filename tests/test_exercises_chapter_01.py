@@ -3,9 +3,11 @@
 import pytest
 import torch
 
+from exercise_notebook import observed
 from mha_teach.exercises import chapter_01
 
 BANK = {exercise.id: exercise for exercise in chapter_01.EXERCISES}
+NEAREST = BANK["01-nearest"]
 
 
 def test_no_answer_to_the_predictions_is_right_by_chance():
@@ -45,21 +47,14 @@ def test_the_shares_known_for_random_keys_are_those_measured(d_k, n_k):
         assert measured == pytest.approx(known, abs=0.01)
 
 
-def observed(name, value):
-    exercise = BANK["01-nearest"]
-    (prop,) = (p for p in exercise.properties if p.name == name)
-    return prop.observe(lambda *_: {name: value}, exercise.inputs(None))
-
-
 @pytest.mark.parametrize("name", ["random", "unit", "longer", "far"])
 def test_a_measured_share_may_be_off_by_chance_and_no_more(name):
-    exercise = BANK["01-nearest"]
-    exact = observed(name, exercise.as_answer(chapter_01.nearest)[name])
+    exact = observed(NEAREST, name, NEAREST.as_answer(chapter_01.nearest)[name])
     for near in (-0.03, 0.03):
-        assert observed(name, exact + near) == exact
-    assert observed(name, exact - 0.1) == exact - 0.1
+        assert observed(NEAREST, name, exact + near) == exact
+    assert observed(NEAREST, name, exact - 0.1) == exact - 0.1
 
 
 @pytest.mark.parametrize("value", [None, True, "a third", [1.0, 2.0]])
 def test_what_is_no_number_is_handed_on_as_it_is(value):
-    assert observed("random", value) is value
+    assert observed(NEAREST, "random", value) is value

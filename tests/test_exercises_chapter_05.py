@@ -1,49 +1,27 @@
 """Chapter 05's own: what its notebook prints, and limits that are those of a line."""
 
-import io
-from contextlib import redirect_stdout
-
-import jupytext
 import pytest
 import torch
 
+from exercise_notebook import cells, observed, printed_by
 from mha_teach.exercises import chapter_05, evaluate
-from tools import solutions
 
 BANK = {exercise.id: exercise for exercise in chapter_05.EXERCISES}
+LINE = BANK["05-line"]
 
 
-@pytest.fixture(scope="module")
-def notebook():
-    return jupytext.read(solutions.FOLDER / "05_why_many_heads.py")
-
-
-@pytest.fixture(scope="module")
-def code(notebook):
-    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def run(code):
-    """Run cells in one namespace, and return what they printed, line by line."""
-    printed = io.StringIO()
-    namespace = {}
-    with redirect_stdout(printed):
-        for cell in code:
-            exec(cell, namespace)
-    return printed.getvalue().splitlines()
-
-
-def test_as_given_two_heads_answer_as_one(code):
-    lines = run(code)
+def test_as_given_two_heads_answer_as_one():
+    lines = printed_by(cells("05", "code"))
     assert [line for line in lines if "same" in line or "differ" in line] == [
         *["same shape:  True", "same output: False"] * 2,
         "the two answers differ: False",
     ]
 
 
-def test_once_mended_the_answer_changes_with_the_letters(code, tmp_path, monkeypatch):
+def test_once_mended_the_answer_changes_with_the_letters(tmp_path, monkeypatch):
     monkeypatch.setenv("MHA_TEACH_PROGRESS", str(tmp_path / "progress.jsonl"))
-    lines = run([cell.replace(".mean(dim=0)", "") for cell in code])
+    code = [cell.replace(".mean(dim=0)", "") for cell in cells("05", "code")]
+    lines = printed_by(code)
     assert [line for line in lines if "same" in line or "differ" in line] == [
         *["same shape:  True", "same output: True"] * 2,
         "the two answers differ: True",
@@ -68,21 +46,17 @@ def test_in_the_questions_asked_of_hand_set_heads_there_is_a_place_after_a(seed)
     assert tokens.unique().tolist() == list(range(letters))
 
 
-def observed(name, value):
-    exercise = BANK["05-line"]
-    (prop,) = (p for p in exercise.properties if p.name == name)
-    return prop.observe(lambda *_: {name: value}, exercise.inputs(None))
-
-
 def test_a_trained_network_may_miss_a_pair_and_no_more():
-    assert observed("bent", 97) == observed("bent", torch.tensor(100)) == 100
-    assert observed("bent", 90) == 90
-    assert observed("bent", 101) == 101
+    assert (
+        observed(LINE, "bent", 97) == observed(LINE, "bent", torch.tensor(100)) == 100
+    )
+    assert observed(LINE, "bent", 90) == 90
+    assert observed(LINE, "bent", 101) == 101
 
 
 @pytest.mark.parametrize("value", [None, "all", [100, 100]])
 def test_what_is_no_number_is_handed_on_as_it_is(value):
-    assert observed("bent", value) is value
+    assert observed(LINE, "bent", value) is value
 
 
 def test_another_matrix_reads_more_second_letters_but_never_all():

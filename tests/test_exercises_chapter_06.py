@@ -1,35 +1,16 @@
 """Chapter 06's own: what its notebook prints, and draws that give nothing away."""
 
-import io
-from contextlib import redirect_stdout
-
-import jupytext
 import pytest
 import torch
 
+from exercise_notebook import cells, printed_by
 from mha_teach.exercises import chapter_06, evaluate
-from tools import solutions
 
 BANK = {exercise.id: exercise for exercise in chapter_06.EXERCISES}
 
 
-@pytest.fixture(scope="module")
-def notebook():
-    return jupytext.read(solutions.FOLDER / "06_split_and_merge.py")
-
-
-@pytest.fixture(scope="module")
-def code(notebook):
-    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def test_as_given_one_sentence_hides_the_bug(code):
-    printed = io.StringIO()
-    namespace = {}
-    with redirect_stdout(printed):
-        for cell in code:
-            exec(cell, namespace)
-    lines = printed.getvalue().splitlines()
+def test_as_given_one_sentence_hides_the_bug():
+    lines = printed_by(cells("06", "code"))
     assert [line for line in lines if "same" in line] == [
         "one sentence, same shape:  True",
         "one sentence, same output: True",
@@ -38,13 +19,11 @@ def test_as_given_one_sentence_hides_the_bug(code):
     ]
 
 
-def test_a_mended_bug_passes_the_test_of_the_notebook(code):
-    namespace = {}
+def test_a_mended_bug_passes_the_test_of_the_notebook():
+    code = cells("06", "code")
     (test,) = (cell for cell in code if cell.startswith("x = torch.randn"))
-    printed = io.StringIO()
-    with redirect_stdout(printed):
-        exec(f"import torch\n{test}", namespace | {"several": chapter_06.several})
-    assert printed.getvalue().count("True") == 4
+    lines = printed_by([test], torch=torch, several=chapter_06.several)
+    assert "\n".join(lines).count("True") == 4
 
 
 @pytest.mark.parametrize("seed", range(20))

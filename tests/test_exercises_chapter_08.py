@@ -1,26 +1,17 @@
 """Chapter 08's own: a bug that a test hides, and draws that give nothing away."""
 
-import io
-from contextlib import redirect_stdout
-
-import jupytext
 import pytest
 import torch
 
+from exercise_notebook import cells, printed_by
 from mha_teach.exercises import chapter_08, evaluate
-from tools import solutions
 
 BANK = {exercise.id: exercise for exercise in chapter_08.EXERCISES}
 
 
 def test_as_given_the_identity_hides_the_bug():
-    notebook = jupytext.read(solutions.FOLDER / "08_heads_add_up.py")
-    namespace, printed = {}, io.StringIO()
-    with redirect_stdout(printed):
-        for cell in notebook.cells:
-            if cell.cell_type == "code":
-                exec(cell.source, namespace)
-    assert [line for line in printed.getvalue().splitlines() if "same" in line] == [
+    lines = printed_by(cells("08", "code"))
+    assert [line for line in lines if "same" in line] == [
         "identity, same shape:  True",
         "identity, same output: True",
         "as trained, same shape:  True",

@@ -13,6 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from tools import notebooks
+from tools.notebooks import tags
 
 SOURCES = notebooks.sources()
 
@@ -20,10 +21,6 @@ SOURCES = notebooks.sources()
 @pytest.fixture(params=SOURCES, ids=[f"{p.parent.name}/{p.stem}" for p in SOURCES])
 def twin(request):
     return nbformat.read(request.param.with_suffix(".ipynb"), as_version=4)
-
-
-def tags(cell):
-    return set(cell.metadata.get("tags", []))
 
 
 def pictures(cell):

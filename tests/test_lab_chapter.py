@@ -11,7 +11,7 @@ import pytest
 from lab import jupyterlab, open_notebook, run_all, wait_until
 from mha_teach import workspace
 from mha_teach.widgets import Heads
-from tools.notebooks import FOLDED
+from tools.notebooks import FOLDED, tags
 
 pytestmark = pytest.mark.browser
 
@@ -69,7 +69,7 @@ def explorer(page, source: str):
 
 def test_every_cell_runs_and_guards_are_folded(page):
     expected = [
-        "" if FOLDED & set(each.metadata.get("tags", [])) else f"[{number}]:"
+        "" if FOLDED & tags(each) else f"[{number}]:"
         for number, each in enumerate(CODE_CELLS, start=1)
     ]
     prompts = page.locator(".jp-CodeCell .jp-InputPrompt:visible").all_inner_texts()

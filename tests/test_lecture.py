@@ -42,7 +42,7 @@ def slide_type(cell):
 
 
 def is_guard(cell):
-    return "guard" in cell.metadata.get("tags", [])
+    return "guard" in notebooks.tags(cell)
 
 
 def test_there_are_lectures():

@@ -9,6 +9,7 @@ import pytest
 from jupytext.compare import NotebookDifference, compare_notebooks
 
 from tools import notebooks
+from tools.notebooks import tags
 
 SOURCES = notebooks.sources()
 CHAPTERS = [path for path in SOURCES if path.parent.name == "chapters"]
@@ -31,10 +32,6 @@ def twin(source):
 
 def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def tags(cell):
-    return set(cell.metadata.get("tags", []))
 
 
 def test_there_are_chapters():

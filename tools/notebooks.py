@@ -48,9 +48,14 @@ def unexecuted(source: Path) -> NotebookNode:
     prefix = cell_id_prefix(source)
     for index, cell in enumerate(notebook.cells):
         cell["id"] = f"{prefix}-{index:02}"
-        if FOLDED & set(cell.metadata.get("tags", [])):
+        if FOLDED & tags(cell):
             cell.metadata["jupyter"] = {"source_hidden": True}
     return notebook
+
+
+def tags(cell: NotebookNode) -> set[str]:
+    """Return the tags of a cell."""
+    return set(cell.metadata.get("tags", []))
 
 
 def cell_id_prefix(source: Path) -> str:

@@ -78,7 +78,9 @@ def kept() -> Iterator[None]:
 def _on_cpu() -> Iterator[None]:
     """Make the CPU, where inputs are drawn, the default device for a while."""
     device = torch.get_default_device()
-    if device.type != "cpu":  # else a mode would be set that torch.compile minds
+    # A default device is a mode: it leads every call through Python, is in the way of
+    # torch.compile, and an interrupt in one of these calls may leave it set.
+    if device.type != "cpu":
         torch.set_default_device("cpu")
     try:
         yield

@@ -60,8 +60,7 @@ def of_pair(index: int) -> Callable[[Callable, Inputs], Any]:
 
     def observe(function: Callable, inputs: Inputs) -> Any:
         result = call(function, inputs)
-        is_pair = isinstance(result, tuple | list) and len(result) == 2
-        return result[index] if is_pair else result
+        return result[index] if _is_pair(result) else result
 
     return observe
 
@@ -69,8 +68,7 @@ def of_pair(index: int) -> Callable[[Callable, Inputs], Any]:
 def sizes_of_pair(function: Callable, inputs: Inputs) -> Any:
     """Observe the sizes of both tensors, or the result if it is no pair of them."""
     result = call(function, inputs)
-    is_pair = isinstance(result, tuple | list) and len(result) == 2
-    if not is_pair or not all(hasattr(part, "shape") for part in result):
+    if not _is_pair(result) or not all(hasattr(part, "shape") for part in result):
         return result
     return tuple(size for part in result for size in part.shape)
 
@@ -81,13 +79,17 @@ def side_by_side(function: Callable, inputs: Inputs) -> Any:
     What cannot be joined is observed as a text that names the two shapes.
     """
     result = call(function, inputs)
-    if not isinstance(result, tuple | list) or len(result) != 2:
+    if not _is_pair(result):
         return result
     try:
         return torch.cat([as_tensor(part) for part in result], dim=-1)
     except (TypeError, ValueError, RuntimeError):
         kinds = [getattr(part, "shape", type(part).__name__) for part in result]
         return " and ".join(str(k if isinstance(k, str) else tuple(k)) for k in kinds)
+
+
+def _is_pair(result: Any) -> bool:
+    return isinstance(result, tuple | list) and len(result) == 2
 
 
 def entry(key: str | int) -> Callable[[Callable, Inputs], Any]:
