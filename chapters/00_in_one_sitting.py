@@ -27,8 +27,8 @@ _ = torch.manual_seed(0)
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## What is *it*?
 #
-# *The cat sat on the mat because it was tired.* Who was tired? Now let the last word be *soft*. Another *it*, although the word
-# is the same: what it means lies in the words around it.
+# *The cat sat on the mat because it was tired.* Who was tired? Now let the last word be *soft*. The word *it* is the same and means
+# something else: its meaning lies in the words around it.
 #
 # A model that reads holds a list of numbers, a *vector*, for each piece of the text, its *token*. So the vector of *it* must take something
 # over from other tokens. From which, and how much from each? This is what a pretrained model decides in one place:
@@ -54,14 +54,13 @@ if encoder.pretrained:
     assert tired.argsort(descending=True)[:2].tolist() == [cat, 0]
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# A row of *weights*, none negative, which sum to one. *it* takes almost half of what it gets here from *cat*. (`[CLS]` and `[SEP]` mark the
-# ends of the text.) How does such a row arise? And what becomes of it with *soft*? We build an answer to the first question, and come back
-# to the second.
+# A row of *weights*, none negative, which sum to one. *it* takes almost half of what it gets here from *cat*. (`[CLS]` and `[SEP]`
+# mark the ends of the text.) How does such a row arise? (To *soft* we come back.)
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## One head in six lines
 #
-# Take a language of five words, and tokens that we can read: 11 numbers each, five for the word and six for its place.
+# Take a language of five words, and tokens of 11 numbers: five for the word and six for its place.
 
 # %% slideshow={"slide_type": "subslide"}
 vocabulary = ["dog", "cat", "man", "bites", "sees"]
@@ -82,10 +81,10 @@ plots.show(
 )
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# Every token makes three vectors, each with a matrix. Its *query* says what it looks for, its *key* what it can be found by, its *value*
-# what it hands over. The dot product of a query and a key, divided by the root of their width $d_k$, is their *score*: large where they
-# fit. ($QK^\top$ holds the dot products of all. Why the division? They grow with the width: [chapter 2](02_scaling.ipynb).) *Softmax* turns
-# a row of scores into weights: it takes $e^\text{score}$ of each and divides by the sum. The output is the mean of the values, by these
+# Every token makes three vectors, each with a matrix. Its *query* says what it looks for, its *key* what it can be found by, its
+# *value* what it hands over. The dot product of a query and a key, divided by the root of their width $d_k$, is their *score*:
+# large where they fit. ($QK^\top$ holds the dot products of all; why they are divided is [chapter 2](02_scaling.ipynb).) *Softmax*
+# makes weights of a row of scores: $e^\text{score}$ of each, divided by their sum. The output is the mean of the values, by these
 # weights.
 #
 # $$ \mathrm{head} = \operatorname{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right) V, \qquad Q = XW^Q,\ K = XW^K,\ V = XW^V \tag{1} $$
@@ -123,9 +122,9 @@ assert output[1].argmax() == vocabulary.index("dog")
 # *bites* brings home *dog*. The query of *dog* fits no key, so all its scores are 0. But softmax has one whole to give, and gives each a
 # third. A head cannot say "nothing".
 #
-# In a model nobody sets the matrices; they are learnt. All the rest is these six lines. Cover them and write them again, in a cell of your
-# own.
-# ([Chapter 1](01_soft_lookup.ipynb) builds them up slowly, [chapter 3](03_queries_keys_values.ipynb) takes query, key and value apart.)
+# In a model nobody sets the matrices; they are learnt. All the rest is these six lines. Cover them and write them again, in a cell
+# of your own. ([Chapter 1](01_soft_lookup.ipynb) builds them up slowly, [chapter 3](03_queries_keys_values.ipynb) takes query, key
+# and value apart.)
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Who bites whom?
@@ -157,10 +156,10 @@ for text in ("dog bites man", "man bites dog"):
     print(f"{text}:  {vocabulary[subject]} bites, {vocabulary[object]} is bitten")
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# Two heads tell them apart: the order is kept by *where* a number stands. ([Chapter 5](05_why_many_heads.ipynb) asks what an uneven average
-# keeps, and who can read it.)
+# Two heads tell them apart: the order is kept by *where* a number stands. ([Chapter 5](05_why_many_heads.ipynb) asks what an uneven
+# average keeps.)
 #
-# Must two heads cost two products? Put their matrices side by side, and one product makes the queries of both; then its result is cut.
+# Must two heads cost two products? Put their matrices side by side: one product makes the queries of both, and its result is cut.
 # `MultiHeadAttention` does this. We give it our matrices, transposed, as PyTorch keeps them.
 #
 # > **Predict.** Two heads, three tokens, keys 6 wide and values 5: which shapes have `q`, `weights` and `v`, for all heads at once?
@@ -180,15 +179,15 @@ for name in ("q", "weights", "v"):
     print(f"{name:7} {tuple(getattr(trace, name).shape)}")
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# The head comes first. A reshape to the same shape would run too, and be wrong: see rule 3. ([Chapter 6](06_split_and_merge.ipynb) follows
-# one number through the cut, in [chapter 7](07_multi_head_attention.ipynb) you type the module yourself.)
+# The head comes first. ([Chapter 6](06_split_and_merge.ipynb) follows one number through the cut, in [chapter
+# 7](07_multi_head_attention.ipynb) you type the module yourself.)
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Does training find it?
 #
-# Here is a larger question of the same kind. Sixteen tokens hold a letter each. One more token names two places and wants both letters, in
-# order; a matrix must read them from what the heads bring. For each number of heads $h$ and each width $d_k$ of their queries and keys,
-# five small models were trained on it ([how](artifacts/heads_grid.md)).
+# Here is a larger question of the same kind. Sixteen tokens hold a letter each. One more names two places and wants both letters,
+# in order; a matrix must read them from what the heads bring. For each number of heads $h$ and each width $d_k$ of their queries
+# and keys, five small models were trained on it ([how](artifacts/heads_grid.md)).
 #
 # > **Predict.** The explorer opens at one head of width 16. Where will the last token look if you move to two heads of width 8? What
 # > becomes of the shape of `q`, of the parameters, of the accuracy? Then move $h$ and $d_k$ with the arrow keys. A dot is one of five runs.
@@ -206,15 +205,15 @@ assert all(accuracy[1, width] < 0.2 for width in (2, 4, 8, 16))
 assert accuracy[2, 8] > 0.95 and accuracy[8, 2] < 0.5
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# One head looks at both places and fails, at every width: a matrix cannot take two letters in order out of one average. (A small network
-# behind it, or a second layer, can: [chapter 5](05_why_many_heads.ipynb).) Two heads of width 8 look at one place each and hardly ever
-# fail. `q` holds as many numbers as before; here values are 16 wide in each head, so parameters grow. And number is not all: at width 2
-# eight heads fail as well, at least after so short a training.
+# One head looks at both places and fails, at every width: a matrix cannot take two letters in order out of one average. (A small
+# network behind it, or a second layer, can: [chapter 5](05_why_many_heads.ipynb).) Two heads of width 8 look at one place each and
+# hardly ever fail. `q` holds as many numbers as before; parameters grow, as here values are 16 wide in each head. And number is not
+# all: at width 2 eight heads fail as well, at least after so short a training.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## And with *soft*?
 #
-# Back to the model that reads. It has six layers of twelve heads, and what you saw was one head's row.
+# The model that reads has six layers of twelve heads. What you saw was one head's row.
 #
 # > **Predict.** In the same head, with *soft* for *tired*: how much does *it* take from *cat*, and how much from *mat*?
 
@@ -239,10 +238,10 @@ if encoder.pretrained:
     assert 0.5 < rows[1, 0] < 0.6 and rows[1, 0] - rows[0, 0] > 0.3
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# One word at the end, and the row of *it* is another. *cat* falls from almost a half to less than a sixth; *mat* rises to a fifth and is
-# now first among the words. But most of what *cat* has lost goes to `[CLS]`, which hands over next to nothing ([chapter
-# 3](03_queries_keys_values.ipynb)): a head cannot say "nothing", but it can look where nothing is. Nobody told it what *soft* means; its
-# matrices come from training.
+# Another last word, another row. *cat* falls from almost a half to less than a sixth; *mat* rises to a fifth and is now first among
+# the words. But most of what *cat* has lost goes to `[CLS]`, which hands over next to nothing ([chapter
+# 3](03_queries_keys_values.ipynb)): a head cannot say "nothing", but it can look where nothing is. Nobody told it what *soft*
+# means; its matrices come from training.
 #
 # Does it understand? One head and two sentences cannot say. A map shows where a head looks, not what that changes.
 

@@ -79,9 +79,9 @@ if encoder.pretrained:
 #
 # ## How does a score become a share?
 #
-# We want an average of the six prices in which a key that fits counts for more. So each key needs a positive share, and all shares
-# together make one. A score may be negative. But $e^s$ is positive for every $s$, and grows with $s$. Divide by the sum, and the shares
-# make one. Both steps together are called *softmax*, the shares *weights*:
+# We want an average of the six prices in which a key that fits counts for more. So each key needs a positive share, and the shares
+# must sum to one. A score may be negative, but $e^s$ is positive, and grows with $s$. Divide by the sum of all. The two steps
+# together are *softmax*, the shares *weights*:
 #
 # $$ a_j = \frac{e^{s_j}}{e^{s_1} + e^{s_2} + \cdots + e^{s_{n_k}}} $$
 #
@@ -97,11 +97,11 @@ assert torch.allclose(weights, scores.softmax(dim=0))    # along the only axis
 assert (weights > 0).all() and torch.allclose(weights.sum(), torch.tensor(1.0))
 
 # %% [markdown]
-# A fifth, hardly more than an even share, 0.17. Why? Softmax turns a *difference* of scores into a *ratio* of weights: *bread* and
+# A fifth, hardly more than an even share, 0.17. Softmax turns a *difference* of scores into a *ratio* of weights: *bread* and
 # *juice* differ by 0.39, so *bread* gets $e^{0.39} \approx 1.5$ times as much.
 #
-# For larger ratios we need larger differences. So divide all scores by a small number first, the *temperature* $T$: with $T = 0.1$ the
-# two differ by 3.9, and $e^{3.9}$ is about 50.
+# Larger ratios need larger differences. So divide all scores by a small number first, the *temperature* $T$: with $T = 0.1$ the two
+# differ by 3.9, and $e^{3.9}$ is about 50.
 
 # %%
 prices = torch.tensor(list(menu.values()), dtype=torch.float)
@@ -128,7 +128,7 @@ if encoder.pretrained:
 #
 # ## Three steps
 #
-# That was attention: scores for all keys, weights made of them, and with these an average of the values, the *output*:
+# That was attention: scores, weights made of them, and with these an average of the values, the *output*:
 #
 # $$ s_j = \frac{q \cdot k_j}{T}, \qquad a = \operatorname{softmax}(s), \qquad \mathrm{output} = \sum_{j=1}^{n_k} a_j\, v_j
 # \tag{1} $$
@@ -152,12 +152,12 @@ print(f"price {output[0]:.1f}, minutes {output[1]:.1f}")
 assert (values.amin(dim=0) <= output).all() and (output <= values.amax(dim=0)).all()
 
 # %% [markdown]
-# Only the third: scores and weights come from the query and the keys. And no query gets 9 minutes, as an average lies between the
-# smallest value and the largest, in each column.
+# Only the third: scores and weights come from query and keys. And no query gets 9 minutes: in each column an average lies between
+# the smallest value and the largest.
 #
 # ## What does the temperature do?
 #
-# Here are the weights for *baguette*, from a cold look-up, small $T$, to a hot one.
+# Here are the weights for *baguette*, from a cold look-up, small $T$, to a hot one, in the order of the menu.
 
 # %%
 temperatures = (0.01, 0.05, 0.1, 0.2, 1, 10)
@@ -174,32 +174,21 @@ if encoder.pretrained:
     assert sweep[0, bread] > 0.99 and (sweep[4:] - 1 / 6).abs().max() < 0.05
 assert (sweep[5] - 1 / 6).abs().max() < 0.01
 assert all(torch.equal(row.argsort(), sweep[2].argsort()) for row in sweep[1:])
+cold = (torch.cat([keys, query[None]]) @ keys.mT / 0.0001).softmax(dim=-1)
+assert torch.allclose(cold[:-1] @ prices, prices)
+assert not encoder.pretrained or torch.allclose(cold[-1] @ prices, prices[bread])
 
 # %% [markdown]
-# Each bar is cut into weights, in the order of the menu. The hot look-up gives all nearly the same, the cold one nearly everything to
-# the best key. Which key is best does not depend on $T$.
+# The hot look-up gives all nearly the same, the cold one nearly everything to the best key. Which key is best does not depend on
+# $T$.
 #
-# > **Predict.** Now look up every word on the menu, and *baguette*, at $T = 0.0001$. Which prices come out?
-
-# %%
-for word in (*menu, "baguette"):
-    scores = keys @ encoder.embed([word])[0] / 0.0001
-    price = scores.softmax(dim=0) @ prices
-    print(f"{word:8} {price:.1f}")
-
-# %% tags=["guard"]
-cold = (keys @ keys.mT / 0.0001).softmax(dim=-1)
-assert torch.allclose(cold @ prices, prices)
-assert not encoder.pretrained or torch.allclose(price, prices[bread])
-
-# %% [markdown]
-# Each word on the menu gets its own price: among vectors of length 1, each fits itself best. The dictionary is back, but *baguette* is
-# answered too, with the price of *bread*.
+# Colder still, the dictionary is back: each word on the menu gets its own price, as among vectors of length 1 each fits itself best.
+# And *baguette* is answered too, with the price of *bread*.
 #
 # ## Which key wins, the nearest or the longest?
 #
-# The encoder's vectors have length 1. Other keys may have any length. Here are four in a plane, as arrows; each value is the tip of
-# its arrow. B points the same way as A, and is 2.5 times as long.
+# The encoder's vectors have length 1. Other keys may have any. Here are four in a plane, as arrows; each value is the tip of its
+# arrow. B points the same way as A, and is 2.5 times as long.
 #
 # > **Predict.** Will A or B get more weight if the query lies exactly on A? Drag it there, to (1, 0.5), or press the arrow keys. Is
 # > there a place where A alone gets the most?
@@ -220,11 +209,10 @@ assert not ((torch.randn(1000, 2) @ plane.mT).argmax(dim=-1) == 0).any()
 # B gets over six times as much as A, although the query *is* A. A dot product is no distance. It is the length of the query times that
 # of the key times the cosine of the angle between them. B reaches further in the query's direction.
 #
-# Nowhere does A alone get the most. It lies inside the triangle of the others. The line from B through A meets the side CD in a point.
-# A is an average of B and that point, and the point is one of C and D. So $A = \alpha B + \beta C + \gamma D$, with positive shares
-# that sum to one. Then $q \cdot A = \alpha\, q \cdot B + \beta\, q \cdot C + \gamma\, q \cdot D$: its score is the same average of
-# their scores, and no average exceeds the largest of its parts. The output, the diamond, is an average too. It never leaves the grey
-# triangle, the *convex hull* of the values.
+# Nowhere does A alone get the most. It lies inside the triangle of the others, and so is an average of them, say
+# $A = \alpha B + \beta C + \gamma D$. Multiplied by $q$, its score is the same average of their scores, and no average exceeds the
+# largest of its parts. The output, the diamond, is an average too. It never leaves the grey triangle, the *convex hull* of the
+# values.
 #
 # When does the nearest key win? Write $|q|$ for the length of $q$, so $|q|^2 = q \cdot q$, and multiply the squared distance out:
 #
@@ -241,8 +229,8 @@ assert torch.equal((q @ k.mT).argmax(dim=-1), torch.cdist(q, k).argmin(dim=-1))
 #
 # Five guests ask, so there are five queries, stacked as rows.
 #
-# > **Predict.** Write down the shapes of scores, weights and output, with six keys and values of width two. Which sums of weights are
-# > one: those of the rows, of the columns, or both?
+# > **Predict.** Which shapes have scores, weights and output, with six keys and values of width two? Which sums of weights are one:
+# > those of the rows, of the columns, or both?
 
 # %%
 def soft_lookup(q, k, v, temperature=1.0):
@@ -280,13 +268,14 @@ if encoder.pretrained:
     assert (output[4, 0] - prices.mean()).abs() < 0.3
 
 # %% [markdown]
-# Nothing on the menu is like *Tuesday*, and still there is no `KeyError`: the price comes out near the plain mean. A soft look-up always
-# answers. It cannot say "not there".
+# Even *soup*, the best key for *stew*, gets less than half of its weight: attention mixes, it does not pick. And nothing on the
+# menu is like *Tuesday*, but there is no `KeyError`: the price comes out near the plain mean. A soft look-up cannot say "not
+# there".
 #
 # ## Equal to the library
 #
-# PyTorch's `F.scaled_dot_product_attention` returns the output, this book's function of that name the weights as well. Where we divide
-# the dot products by $T$, these two multiply them by `scale`. So `scale` is $1/T$.
+# PyTorch's `F.scaled_dot_product_attention` returns the output, this book's function of that name the weights as well. Both
+# multiply by `scale` where we divide by $T$: it is $1/T$.
 
 # %%
 theirs = F.scaled_dot_product_attention(q, k, v, scale=1 / 0.1)
@@ -331,12 +320,11 @@ assert paid.grad.count_nonzero() == 1 and not hard(slow).requires_grad
 # %% [markdown]
 # Only the soft one. The hard one stays where it is until another key wins, and then jumps.
 #
-# Why does that matter? Change one entry of the query a little: how fast does the price change? These rates, one for each entry, are the
-# *gradient* of the price with respect to the query. Training takes the gradient of an error, and moves each number of a model a small
-# step against it.
+# Why does that matter? How fast the price changes with each entry of the query is its *gradient*. Training takes the gradient of an
+# error, and moves each number of a model a small step against it.
 #
-# A soft look-up passes a gradient to query, keys and values, so all can be learnt that way. A hard one passes it to the value that it
-# picked alone: between the jumps it is zero for query and keys.
+# A soft look-up passes a gradient to query, keys and values, so all can be learnt. A hard one passes it to the one value that it
+# picked: for query and keys it is zero between the jumps.
 #
 # ## Common slips
 #
@@ -351,16 +339,13 @@ for name, table in (("right", right), ("wrong", wrong)):
     print(f"{name}: rows sum to one: {is_one}")
 
 # %% [markdown]
-# **Softmax along the wrong axis.** The columns of `wrong` sum to one, and what a query gets is no average. With as many queries as keys
-# no shape shows it. The sums of the rows do.
-#
-# **"Attention finds the right key."** You will often read this. But even *soup*, the best key for *stew*, got less than half of its
-# weight. Attention mixes; it does not pick.
+# **Softmax along the wrong axis.** The columns of `wrong` sum to one, and what a query gets is no average. With as many queries as
+# keys no shape shows it; the sums of the rows do.
 #
 # ## Exercises
 #
-# The [exercise notebook](exercises/01_soft_lookup.ipynb) has four: predict weights (●), find a bug (●●), write the look-up, softmax
-# included (●●), and measure how often the nearest key wins (●●●).
+# The [exercise notebook](exercises/01_soft_lookup.ipynb) has four: predict weights (●), find a bug (●●), write the look-up (●●),
+# and measure how often the nearest key wins (●●●).
 #
 # ## Summary
 #

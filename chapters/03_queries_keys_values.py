@@ -10,9 +10,9 @@
 # - predict every shape when one sentence asks another, and what shuffling the tokens does,
 # - name a question with a known answer that exposes each of four slips of the right shape.
 #
-# **Before you start.** [Chapter 1](01_soft_lookup.ipynb) has scores, softmax over the keys and the weighted mean,
-# [chapter 2](02_scaling.ipynb) the division by $\sqrt{d_k}$. Symbols are in the [notation](notation.md). Reading and running takes 40
-# minutes; the [exercises](exercises/03_queries_keys_values.ipynb) take 30, and an optional 20.
+# **Before you start.** [Chapter 1](01_soft_lookup.ipynb) has scores, softmax over the keys and the weighted mean, [chapter
+# 2](02_scaling.ipynb) the division by $\sqrt{d_k}$. Reading and running takes 40 minutes; the
+# [exercises](exercises/03_queries_keys_values.ipynb) take 30, and an optional 20.
 
 # %%
 import torch
@@ -26,9 +26,9 @@ _ = torch.manual_seed(0)
 # %% [markdown]
 # ## Must a high score be mutual?
 #
-# A pretrained encoder reads *The cat sat on the mat because it was tired*. Each of its layers has twelve heads: attentions side by side,
-# each with matrices of its own. Below are the scores of one head, before softmax: rows are the tokens that ask, columns those asked.
-# (The dark column, `[CLS]`, is explained below.)
+# A pretrained encoder reads *The cat sat on the mat because it was tired*. Each of its layers has twelve heads: attentions side by
+# side, each with matrices of its own. Here are the scores of one head, before softmax: rows are the tokens that ask, columns those
+# asked. (The dark column is `[CLS]`, of which more below.)
 #
 # > **Predict.** The second *the* gives a high score to *mat*, its noun. A score is a dot product, and $a \cdot b = b \cdot a$. Must
 # > *mat* return it?
@@ -66,8 +66,9 @@ if encoder.pretrained:
 #
 # In $s_{ji}$ the two have changed roles, and two other vectors meet.
 #
-# Both matrices lie open in the encoder, each in an `nn.Linear`. That is PyTorch's layer for $y = x W^\top + b$: its `weight` is our matrix
-# transposed, its `bias` a constant vector, which formulas leave out. One `weight` holds the $W^Q$ of all twelve heads, 32 rows for each.
+# Both matrices lie open in the encoder, each in an `nn.Linear`, PyTorch's layer for $y = x W^\top + b$: its `weight` is our matrix
+# transposed, its `bias` a constant vector, which formulas leave out. One `weight` holds the $W^Q$ of all twelve heads, 32 rows for
+# each.
 
 # %%
 attention = encoder.layers[3].attention
@@ -122,10 +123,6 @@ if encoder.pretrained:
     assert tied_weights[cat - 1, cat - 1] > 0.8 < tied_weights[mat - 1, mat - 1]
     assert torch.equal(tied.argmax(dim=-1), torch.arange(len(tokens)))
 
-_x, _w = torch.randn(48, 64), torch.randn(100, 64, 4)
-_tied = (_x @ _w) @ (_x @ _w).mT                  # 100 heads, random and tied
-assert 0.2 < (_tied.argmax(dim=-1) == torch.arange(48)).float().mean() < 0.4
-
 # %% [markdown]
 # The tied scores are mirrored at the diagonal: $s_{ij} = q_i \cdot q_j / \sqrt{d_k} = s_{ji}$. Every score is returned.
 #
@@ -136,18 +133,18 @@ assert 0.2 < (_tied.argmax(dim=-1) == torch.arange(48)).float().mean() < 0.4
 #
 # $$ 2\, q_i \cdot q_j = |q_i|^2 + |q_j|^2 - |q_i - q_j|^2 \le |q_i|^2 + |q_j|^2 \tag{2} $$
 #
-# The score between two tokens is never above the mean of the scores that they give themselves. So the largest score of the table lies on
-# the diagonal. The inequality says no more: in random tied heads of width 4, two thirds of 48 tokens score another one highest.
+# The score between two tokens is never above the mean of the scores that they give themselves. So the largest score of the table
+# lies on the diagonal.
 #
-# Is a tied head useless? No. [Kitaev et al. (2020)](references.md#kitaev-2020) made queries and keys from one matrix, brought the keys to
-# length 1 (so the scores are not symmetric), and report no loss; there, no token may look at itself while it can look at another. But a
-# second matrix buys the freedom not to return a score.
+# Is a tied head useless? No. [Kitaev et al. (2020)](references.md#kitaev-2020) made queries and keys from one matrix, with keys of
+# length 1 and no look at oneself while there is another to look at, and report no loss. But a second matrix buys the freedom not to
+# return a score.
 #
 # ## What does a token hand over?
 #
-# Queries and keys settle the weights. The weighted mean of what? If it were the keys, one vector would have two jobs: to be found by the
-# right queries, and to carry what they need. A dictionary keeps the two apart: you find an entry by its word and take away its
-# definition. So a third matrix makes a *value*, and the output mixes values by the weights $a_{ij}$:
+# Queries and keys settle the weights. The weighted mean of what? If it were the keys, one vector would have two jobs: to be found
+# by the right queries, and to carry what they need. In a dictionary you find an entry by its word and take away its definition. So
+# a third matrix makes a *value*, and the output mixes values by the weights $a_{ij}$:
 #
 # $$ v_j = x_j W^V, \qquad \mathrm{output}_i = \sum_j a_{ij}\, v_j \tag{3} $$
 #
@@ -206,13 +203,13 @@ if encoder.pretrained:
 #
 # ## Which sizes must agree?
 #
-# In *self-attention* those who ask and those who are asked are the same tokens. In *cross-attention* the queries come from tokens $X$,
-# keys and values from other tokens, the context $C$:
+# In *self-attention* the tokens ask each other. In *cross-attention* the queries come from tokens $X$, keys and values from other
+# tokens, the context $C$:
 #
 # $$ Q = X W^Q, \qquad K = C W^K, \qquad V = C W^V \tag{4} $$
 #
-# Self-attention is the case $C = X$. The code below serves a batch as well: `@`, `.mT` and softmax act on the last axes, and axes in front
-# of those are a stack.
+# Self-attention is the case $C = X$. The code serves a batch as well: `@`, `.mT` and softmax act on the last axes, and axes in
+# front of those are a stack.
 
 # %%
 def one_head(x, context, w_q, w_k, w_v):
@@ -273,49 +270,12 @@ if encoder.pretrained:
     assert crossed[rows.index("she"), 0] > 0.8 and crossed[rows.index("him"), 0] > 0.8
 
 # %% [markdown]
-# *gave* and *it* look at *ring*, *to* at *brother*. One pair of sentences proves nothing about the head; but the arithmetic never asks
-# where keys come from.
+# *gave* and *it* look at *ring*, *to* at *brother*. One pair of sentences proves nothing about the head; but the arithmetic never
+# asks where keys come from.
 #
 # ## Does order matter?
 #
-# *The dog bit the man* is no news. *The man bit the dog* is. The encoder has a table with one vector for each word, `encoder.word`; before
-# the first layer, `encoder.embed_tokens` adds to each a vector for its position. We send both sentences through that layer, first without
-# positions, then with them.
-#
-# > **Predict.** In which of the two ways does *dog* get the same output in both sentences? How do the maps of words alone differ?
-
-# %%
-ids = torch.tensor([encoder.tokenize("The dog bit the man.")[1]])     # (1, 8)
-order = torch.tensor([0, 1, 5, 3, 4, 2, 6, 7])    # dog and man change places
-layer = encoder.layers[0].attention
-
-ways = {"words alone": encoder.word, "words and positions": encoder.embed_tokens}
-for way, vectors in ways.items():
-    before, after = layer.trace(vectors(ids)), layer.trace(vectors(ids[:, order]))
-    same = torch.allclose(after.output, before.output[:, order], atol=1e-4)
-    print(f"{way:20} each word gets the same: {same}")
-
-# %% tags=["S0-29", "guard"]
-def _is_reordered(of, mask=None):
-    before, after = (layer.trace(of(each), mask=mask) for each in (ids, ids[:, order]))
-    maps_agree = torch.allclose(
-        after.weights, before.weights[..., order, :][..., order], atol=1e-4
-    )
-    outputs_agree = torch.allclose(after.output, before.output[:, order], atol=1e-4)
-    assert maps_agree == outputs_agree
-    return outputs_agree
-
-_causal = torch.ones(8, 8).tril().bool()          # nobody sees later tokens
-assert _is_reordered(encoder.word)
-assert not _is_reordered(encoder.embed_tokens)
-assert not _is_reordered(encoder.word, _causal)
-
-# %% [markdown]
-# With words alone *dog* gets the same, and the map is the same with rows and columns moved. Shuffle the tokens, and the outputs are
-# shuffled; nothing else happens. Each query, key and value is made of one token, and a sum over $j$ forgets the order of its terms. To
-# attention alone a sentence is a bag of words. Positions change that ([chapter 9](09_one_block.ipynb)). So does a mask that hides from each
-# token what comes after it, as in the [next chapter](04_masks.ipynb): language models with it stay competitive without
-# positions ([Haviv et al., 2022](references.md#haviv-2022)).
+# *The dog bit the man* is no news. *The man bit the dog* is. Does a head notice?
 #
 # > **Predict.** Back to three tokens that ask five. Does the output change if the five are shuffled? And if only their keys are?
 
@@ -333,8 +293,30 @@ for what, got in {"keys and values": shuffled, "keys alone": apart}.items():
 assert torch.allclose(shuffled, output, atol=1e-5)
 assert not torch.allclose(apart, output, atol=1e-2)
 
+def _is_shuffled_along(mask=None):                # self-attention, the whole layer
+    before, moved = reading.hidden[3], torch.arange(len(tokens)).roll(3)
+    before, after = (
+        attention.trace(each, mask=mask) for each in (before, before[:, moved])
+    )
+    maps_agree = torch.allclose(
+        after.weights, before.weights[..., moved, :][..., moved], atol=1e-4
+    )
+    outputs_agree = torch.allclose(after.output, before.output[:, moved], atol=1e-4)
+    assert maps_agree == outputs_agree
+    return outputs_agree
+
+assert _is_shuffled_along()
+_past = torch.ones(len(tokens), len(tokens)).tril().bool()    # nobody sees later ones
+assert not _is_shuffled_along(_past)
+
 # %% [markdown]
-# A key and its value belong together, like a name and a telephone number. Shuffle the names alone, and you reach strangers.
+# A key and its value belong together, like a name and a telephone number. Shuffle the names alone, and you reach strangers. Shuffle
+# both, and nothing happens: a sum over $j$ forgets the order of its terms.
+#
+# In self-attention the tokens that ask are shuffled along, and so are the outputs; nothing else changes. To attention alone a sentence
+# is a bag of words. Positions change that ([chapter 9](09_one_block.ipynb)). So does a mask that hides from each token what comes after
+# it, as in the [next chapter](04_masks.ipynb): language models with it stay competitive without positions
+# ([Haviv et al., 2022](references.md#haviv-2022)).
 #
 # ## Equal to the library
 #
@@ -381,7 +363,7 @@ def one_length(x, context, w_q, w_k, w_v):        # n_q where n_k is meant
     return one_head(x, context[: len(x)], w_q, w_k, w_v)
 
 # %% [markdown]
-# A question whose answer you know in advance can expose them. Double $W^V$, for example, and the output must double. Here are five.
+# A question whose answer you know in advance exposes them. Double $W^V$, for example, and the output must double. Here are five.
 
 # %%
 x, context = torch.randn(2, 5, d_model)           # five tokens each
@@ -409,8 +391,8 @@ for f in (one_head, through_w_k, transposed, over_queries, one_length):
     print(f"{f.__name__:13} exposed by: {exposed_by}")
 
 # %% [markdown]
-# The shape exposes none of them. The first slip never reads $W^V$. In the second a row belongs to a key, so one new query changes every
-# row. In the third, columns sum to one and not rows. The last drops two of five keys without a word, until you look at the shape of the
+# The shape exposes none. The first slip never reads $W^V$. In the second a row belongs to a key, so one new query changes every
+# row. In the third, columns sum to one. The last drops two of five keys without a word, until you look at the shape of the
 # *weights*. Try sizes that differ first.
 #
 # ## Exercises
@@ -433,6 +415,5 @@ for f in (one_head, through_w_k, transposed, over_queries, one_length):
 # ## Further reading
 #
 # - [Vaswani et al. (2017)](references.md#vaswani-2017), section 3.2.3, name three places where queries and keys come from.
-# - [Miller et al. (2016)](references.md#miller-2016) find entries of a memory by one vector and read them by another.
 # - [Elhage et al. (2021)](references.md#elhage-2021) treat who looks at whom and what moves as two separate circuits.
 # - [Kobayashi et al. (2020)](references.md#kobayashi-2020) weigh each weight by the length of the value that it multiplies.

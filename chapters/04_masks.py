@@ -35,8 +35,8 @@ _ = torch.manual_seed(3)
 # %% [markdown]
 # ## Who reads the padding?
 #
-# Two sentences go through the pretrained encoder together. A tensor is a rectangle, so the shorter one is filled up with `[PAD]`, which
-# means nothing. *The dog slept.* makes 6 tokens, and 7 more are padding.
+# Two sentences go through the pretrained encoder together. A tensor is a rectangle, so the shorter one is filled up with `[PAD]`:
+# *The dog slept.* makes 6 tokens, and 7 more are padding.
 #
 # > **Predict.** In one head, with every look allowed, how much of their weight do the six real tokens give to padding: nearly none, a
 # > tenth, or almost half?
@@ -76,8 +76,8 @@ if encoder.pretrained:
     assert 0.4 < to_padding.mean() < 0.5 and to_padding[4:].min() > 0.75
 
 # %% [markdown]
-# The numbers say what a row gives to padding: almost half on average, more than three quarters from the full stop and `[SEP]`. Softmax must
-# give its whole to somebody, and padding is a key like any other. On the right it is forbidden, and what is left of a row is scaled up.
+# The numbers say it: almost half on average, more than three quarters from the full stop and `[SEP]`. Softmax must give its whole to
+# somebody, and padding is a key like any other. On the right it is forbidden, and what is left of a row is scaled up.
 #
 # Let the sentence go through alone, and compare.
 
@@ -104,8 +104,8 @@ for trace, same in ((free, False), (masked, True)):
 #
 # As $e^{-\infty} = 0$, that key gets exactly nothing, and the others share the whole.
 #
-# The future is forbidden, too. A model that writes learns to guess token $i + 1$ from the output of token $i$.
-# If token $i$ could look ahead, it would copy the answer. A mask that allows the past and the token itself is *causal*.
+# The future is forbidden, too, where a model learns to guess token $i + 1$ from the output of token $i$: looking ahead, it would copy
+# the answer. A mask that allows the past and the token itself is *causal*.
 #
 # In code, `tril` keeps the lower triangle of a table, `~` swaps True and False, and `masked_fill` writes a number where its mask is True.
 
@@ -140,14 +140,14 @@ kept = (q @ k_new.mT / d_k**0.5).softmax(dim=-1)[0, 0]
 assert (kept - zeroed[0, 0]).abs() > 1e-3
 
 # %% [markdown]
-# The rows no longer sum to one, and what query 0 keeps of its one value depends on the forbidden scores: the future still has a hand in
-# it. Dividing takes it out, and leads where $-\infty$ was from the start.
+# The rows no longer sum to one, and what query 0 keeps of its one value depends on forbidden scores: the future has a hand in it.
+# Dividing takes it out, and leads where $-\infty$ was from the start.
 #
 # ## Which shape does a mask have?
 #
-# Scores of several sentences and heads have four axes, (batch, head, query, key), and a mask must fit them. An axis that makes no
-# difference to it is 1 long or, in front, left out; PyTorch repeats the mask along it, which is *broadcasting*. Where two masks apply, both
-# must allow a look: `&`. A *window* allows only the last few keys, the query's own included.
+# Scores have four axes, (batch, head, query, key), and a mask must fit them. An axis that makes no difference to it is 1 long or,
+# in front, left out; PyTorch repeats the mask along it (*broadcasting*). Where two masks apply, both must allow a look: `&`. A
+# *window* allows only the last few keys, the query's own included.
 #
 # > **Predict.** Two sentences have 3 and 5 tokens. Which shape has a causal mask, which a padding mask, and which the two together?
 
@@ -167,8 +167,8 @@ assert torch.equal(padding, masks.padding(lengths, n_k=n))
 assert torch.equal(past & padding, masks.combine(masks.causal(n), padding))
 
 # %% [markdown]
-# The causal mask is the same everywhere: (n_q, n_k). Padding depends on the sentence and on the key: (batch, 1, 1, n_k). The package has
-# all of them; `.tensor()` spells `masks.causal(n)` out.
+# The causal mask is the same everywhere: (n_q, n_k). Padding depends on sentence and key: (batch, 1, 1, n_k). The package has all
+# of them; `.tensor()` spells `masks.causal(n)` out.
 #
 # Below, a small head attends twice: to these six tokens, and again when *a* and *mat*, tokens 4 and 5, are replaced. Bars show
 # how far each output moves.
@@ -196,10 +196,10 @@ assert blind.verdicts() == ["sees nobody"] * 6 and not blind.look().change.any()
 # Under the causal mask and the window no output before token 4 moves; with nothing forbidden all four do. One painted cell moves one output
 # at most, as a row of the mask belongs to one query.
 #
-# That makes the *leak test*: **change what must stay hidden, and nothing may move.** It finds only what it changes: let *cat* look at
-# token 4, replace token 5 alone, and all is still. So each token needs its turn. And it is half a test, for a mask that forbids every
-# look passes. The other half: **change what may be seen, and something must move.** What must be hidden you
-# take from what the model is for, not from the mask under test, which always agrees with itself.
+# That makes the *leak test*: **change what must stay hidden, and nothing may move.** It finds only what it changes: let *cat* look
+# at token 4, replace token 5 alone, and all is still. So each token needs its turn. And a mask that forbids every look passes. So
+# there is another half: **change what may be seen, and something must move.** What must be hidden you take from what the model is
+# for, not from the mask under test, which always agrees with itself.
 #
 # ## Where does the triangle sit?
 #
@@ -277,14 +277,14 @@ except TypeError as error:
 assert "becomes bool by mask == 0" in refusal
 
 # %% [markdown]
-# Swap True and False, and nothing complains. `.bool()` on an additive mask does it: all that is not 0 becomes True, $-\infty$ too. So this
+# Swap True and False, and nothing complains. `.bool()` on an additive mask does it: $-\infty$ is not 0, so it becomes True. So this
 # book takes bool alone.
 #
 # ## What if nobody is left?
 #
-# You will often read `masked_fill(mask == 0, -1e9)`: a score so low that its exponential is zero. Newer code takes the lowest number of the
-# format, `torch.finfo(dtype).min`. Are they as good as $-\infty$? The hard case is a query with no key left, as in an empty sentence, or
-# where its window holds padding alone. Below, query 0 is one.
+# You will often read `masked_fill(mask == 0, -1e9)`: a score so low that its exponential is zero. Newer code takes the lowest
+# number of the format, `torch.finfo(dtype).min`. Are they as good as $-\infty$? The hard case is a query with no key left, as in an
+# empty sentence, or where its window holds padding alone. Here query 0 is one.
 #
 # > **Predict.** What is its output with each of the three, with PyTorch's function, and with this book's?
 
@@ -352,8 +352,8 @@ for num_heads in (3, 4):                          # an even number: a path of it
 
 # %% [markdown]
 # Where a key is left all agree, as long as real scores stay far above the fill. Where none is, a finite number shares evenly among
-# *forbidden* keys: if all scores are equally low, none is low. In float16, which ends at 65 504, `masked_fill` refuses $-10^9$ with an
-# error, and `scores + (1 - mask) * -1e9` makes it $-\infty$ unseen.
+# *forbidden* keys: if all scores are equally low, none is low. In float16, which ends at 65 504, `masked_fill` refuses $-10^9$, and
+# `scores + (1 - mask) * -1e9` makes it $-\infty$ unseen.
 #
 # With $-\infty$ the weights are 0/0, which is nan. PyTorch's function, since version 2.5, and this book's give zeros.
 # `nn.MultiheadAttention` gives nan, but with `need_weights=False` only sometimes.
@@ -381,17 +381,17 @@ some = nobody.any(dim=-1, keepdim=True)
 assert values.grad.isnan().all()                  # zeros by a product do not help
 
 # %% [markdown]
-# It does. The gradient of value $j$ adds up, over the queries $i$, the weight $a_{ij}$ times the gradient of output $i$. For query 0 these
-# are nan and 0, and $0 \cdot \text{nan}$ is nan. One empty row spoils the gradient of every value in its sentence, and $W^V$, which made
-# them, carries it to the batch.
+# It does. The gradient of value $j$ adds up, over the queries $i$, the weight $a_{ij}$ times the gradient of output $i$. For query
+# 0 these are nan and 0, and $0 \cdot \text{nan}$ is nan. One empty row spoils the gradient of every value in its sentence, and
+# $W^V$ carries it to the batch.
 #
 # The remedy makes no nan: leave the scores of an empty row as they are, and after the softmax let `masked_fill` write zeros over its
 # weights. To multiply nan by `mask.any(dim=-1, keepdim=True)` does not help. You write it in the exercises.
 #
 # ## Common slips
 #
-# All these masks have shapes that fit. By intent, outputs 0, 1 and 2 of sentence 0 must not depend on tokens 3 and 4, which are padding and
-# future; outputs 1 and 2 may see token 0.
+# All these masks have shapes that fit. Outputs 0, 1 and 2 of sentence 0 must not depend on tokens 3 and 4, padding and future;
+# outputs 1 and 2 may see token 0.
 #
 # > **Predict.** Replace tokens 3 and 4, then token 0. Under which masks do these outputs move?
 
@@ -419,9 +419,9 @@ assert not inverted[-1].any() and not torch.allclose(inverted[0], v[0], atol=0.1
 assert torch.allclose(output[0], v[0])
 
 # %% [markdown]
-# **The inverted mask**, `~causal`, lets each token see its future alone. The last one sees nobody, and PyTorch's function gives zeros
-# and not even a nan. One line finds it: token 0 may see itself alone, so output 0 must be value 0. **The mask that allows nothing** is
-# found by the second half alone.
+# **The inverted mask**, `~causal`, lets each token see its future alone. The last one sees nobody, and PyTorch's function gives
+# zeros, not even a nan. One line finds it: token 0 may see itself alone, so output 0 must be value 0. **The mask that allows
+# nothing** is found by the second half alone.
 #
 # **Padding that hides queries**, (batch, 1, n_q, 1), silences outputs that nobody reads, and lets every word look at padding. Padding
 # hides *keys*: in the map at the top its rows are still there.
@@ -442,7 +442,7 @@ for i in range(batch):
     print(f"sentence {i}, some weight on padding: {on_padding[i].any()}")
 
 # %% [markdown]
-# Those that have any: each *head* wears the mask of one sentence. With two sentences it would have been an error. So `masks.padding`
+# Those that have any: each *head* wears the mask of one sentence. With two sentences it would be an error. So `masks.padding`
 # returns all four axes, and this book's module refuses three.
 
 # %% tags=["S0-16", "guard"]
@@ -479,8 +479,6 @@ assert "must match" in refusals[0] and "mask[:, None]" in refusals[1]
 # | its `key_padding_mask` | `~padding[:, 0, 0]` | (batch, n_k) |
 #
 # A query that may look at nobody gets zero weights and a zero output.
-#
-# The leak test: change what must stay hidden, and nothing may move; change what may be seen, and something must.
 #
 # ## Further reading
 #

@@ -11,9 +11,8 @@
 # - tell a limit from a lack of patience in a figure of trained runs,
 # - name two ways to do with one head.
 #
-# **Before you start.** You can write one head and say what its matrices decide ([chapter 3](03_queries_keys_values.ipynb)). Symbols are
-# in the [notation](notation.md). Reading and running takes 40 minutes; the [exercises](exercises/05_why_many_heads.ipynb) take 30, and
-# an optional 20.
+# **Before you start.** You can write one head and say what its matrices decide ([chapter 3](03_queries_keys_values.ipynb)). Reading
+# and running takes 40 minutes; the [exercises](exercises/05_why_many_heads.ipynb) take 30, and an optional 20.
 
 # %% slideshow={"slide_type": "skip"}
 import json
@@ -54,11 +53,11 @@ assert person[0] == person[9] != person[4] == person[6]
 assert "".join(word.split()[0] for word in words) == "他把球踢给了队友，队友又传给了他。"
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Two people, twice each. You will often read that *him* and the team-mate are linked, as if they were one. But nobody passes a ball back
-# to himself: *him* is the *he* of the beginning.
+# Two people, twice each. You will often read that *him* and the team-mate are linked, as if they were one. But nobody passes a ball
+# back to himself: *him* is the *he* of the beginning.
 #
-# Now the verbs. *kicked* must know from whom and to whom, and so must *passed*. Here is one way to find out: the row is the verb that
-# looks, the column the person.
+# *kicked* must know from whom and to whom, and so must *passed*. Here is one way to find out: the row is the verb that looks, the
+# column the person.
 
 # %% slideshow={"slide_type": "subslide"}
 def looks(whom):                                  # {row of the verb: column}
@@ -75,7 +74,7 @@ plots.show(
 )
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# Each verb has one row and looks at two places at once: at the same two people, in opposite order.
+# Each verb looks at two places at once: at the same two people, in opposite order.
 #
 # Do trained heads look there? Here are all 72 of the encoder, on the English sentence.
 #
@@ -107,19 +106,19 @@ if encoder.pretrained:
     assert mates[1] == passed - 1 and heads[0, 2].diagonal(-1).min() > 0.95
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# In this head *him* gives almost half of its weight to *he*, the second *team* and *mate* each some four tenths to the first. One head
-# serves them all, because every row asks with a query of its own. (So does the second hyphen: this head brings together doubles, not
-# people.) But *passed* gives *him* less than 0.15 in every head.
+# In this head *him* gives almost half of its weight to *he*, the second *team* and *mate* each some four tenths to the first. (So
+# does the second hyphen: this head brings together doubles, not people.) But *passed* gives *him* less than 0.15 in every head.
 #
-# And the Chinese sentence? This encoder learnt from English and reads every character as `[UNK]`, *unknown*. Nor can one sentence tell what
-# a head is for. So we ask a question whose answer we know.
+# And the Chinese sentence? This encoder learnt from English and reads every character as `[UNK]`, *unknown*. Nor can one sentence
+# tell what a head is for. So we ask a question whose answer we know.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## What does one average forget?
 #
-# Sixteen tokens hold a letter each, one of sixteen. One more token asks: it names two places, $a$ and $b$, and wants both letters, in
-# order. Each token is 64 numbers in four groups of 16: its letter, its place, and, for the token that asks, the *first* and the *second*
-# place that it wants. An entry is 2 where the group says something, else 0. Sixteen columns of the identity matrix pick a group.
+# Sixteen tokens hold a letter each, one of sixteen. One more token asks: it names two places, $a$ and $b$, and wants both letters,
+# in order. Each token is 64 numbers in four groups of 16: its letter, its place, and, for the token that asks, the *first* and the
+# *second* place that it wants. Sixteen columns of the identity matrix pick a group. An entry is 2 where the group says something,
+# else 0.
 
 # %% slideshow={"slide_type": "subslide"}
 batch = two_lookups(4096, generator=torch.Generator().manual_seed(0))
@@ -135,8 +134,8 @@ plots.show(
 )
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# This question has $a = 8$ and $b = 15$: it wants the letter of token 8, then that of token 15. Our first head asks for both places at
-# once. Its keys are the places, its values the letters. All 17 tokens have a key, the one that asks too.
+# This question has $a = 8$ and $b = 15$: it wants the letter of token 8, then that of token 15. Our first head asks for both places
+# at once. Its keys are the places, its values the letters.
 
 # %% slideshow={"slide_type": "subslide"}
 def one_head(x, context, w_q, w_k, w_v):          # as in chapter 3
@@ -160,7 +159,7 @@ assert torch.equal(looked_at, batch.pointers.sort().values)
 # %% [markdown] slideshow={"slide_type": "fragment"}
 # It looks at both, half and half.
 #
-# > **Predict.** Now let the two letters change places, in every sequence. The right answer turns round. What becomes of the output?
+# > **Predict.** Let the two letters change places, in every sequence. The right answer turns round. What becomes of the output?
 
 # %% slideshow={"slide_type": "subslide"}
 exchanged = batch.tokens.scatter(1, batch.pointers, batch.answer.flip(1))
@@ -183,23 +182,23 @@ assert len(averages) == 16 + 120
 #
 # $$ \tfrac12\, v_A + \tfrac12\, v_B \;=\; \tfrac12\, v_B + \tfrac12\, v_A \tag{1} $$
 #
-# Whatever comes after, a matrix or a network of any size, gets the same numbers for both questions and gives both the same answer. One of
-# the two is wrong. **One softmax is one average**, and an even average has no order.
+# Whatever comes after, a matrix or a network of any size, gets the same numbers for both questions, so one of its answers is wrong.
+# **One softmax is one average**, and an even average has no order.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Is an uneven average enough?
 #
 # Give $a$ a weight of 0.7 and $b$ 0.3. Now the order is there: the larger part came first. Can it be read?
 #
-# Next comes a matrix, $W^O$. So let a *linear readout* make one number for each letter; the largest wins. Take two letters, x and y, and
-# look at the lead of x, its number minus that of y. Say that the lead is 3 where the head brings x alone, and −1 where it brings y alone.
-# For *x, then y* it brings 0.7 of x and 0.3 of y, and as the readout is linear, the lead is $0.7 \cdot 3 - 0.3 \cdot 1 = 1.8$. In general,
-# with a share $s$ of x,
+# Next comes a matrix, $W^O$. So let a *linear readout* make one number for each letter; the largest wins. Take two letters, x and
+# y, and look at the lead of x, its number minus that of y. Say that it is 3 where the head brings x alone, and −1 where it brings y
+# alone. With 0.7 of x and 0.3 of y the lead is $0.7 \cdot 3 - 0.3 \cdot 1 = 1.8$, as the readout is linear. In general, with a
+# share $s$ of x,
 #
 # $$ \text{lead} \;=\; s \cdot \text{lead}_x + (1 - s) \cdot \text{lead}_y \tag{2} $$
 #
-# As $s$ grows the lead moves one way. So it changes its sign once at most. Here are the four questions with x and y: the readout can make
-# one cut between the bars.
+# As $s$ grows the lead moves one way, so it changes its sign once at most. Here are the four questions with x and y: the readout
+# can make one cut between the bars.
 
 # %% slideshow={"slide_type": "subslide"}
 share_of_x = torch.tensor([1, 0.7, 0.3, 0])
@@ -247,9 +246,9 @@ assert mirrored[1] == 1 and mirrored[0] < 0.1
 # $\tfrac12$ they are the same bar. So **a linear readout of one average can always name the first letter only if $\alpha > \tfrac12$, and
 # the second only if $\alpha < \tfrac12$. Never both.** (If the weights depend on the places, not on the letters there.)
 #
-# For both answers our matrix names the letter with the larger share; the second is right where both letters are the same, once in 16. The
-# network names both: it can bend where the answers alternate. So the limit is not one head. It is **one average, read by a linear map**.
-# (The network needs averages that differ. Where values are mixes of one another, or $\alpha$ varies, they may not.)
+# For both answers our matrix names the letter with the larger share; the second is right where both letters are the same, once in
+# 16. The network names both: it can bend where the answers alternate. So the limit is not one head. It is **one average, read by a
+# linear map**.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Can two heads do it?
@@ -280,7 +279,7 @@ assert torch.equal(highest, torch.full_like(highest, 9.0))
 # All. The place that is asked for scores $9 \cdot 2 \cdot 2 / \sqrt{16} = 9$, every other 0: it gets $e^9$, some 8,000 times, the weight of
 # another. And the order is kept by *where* a number stands, not by how large it is: what came first stands on the left.
 #
-# The module of this book holds both heads side by side, and its $W^O$ leads their 32 numbers to $d_\text{model}$.
+# The module of this book holds both heads, and its $W^O$ leads their 32 numbers to $d_\text{model}$.
 
 # %% slideshow={"slide_type": "subslide"}
 module = MultiHeadAttention(64, num_heads=2, d_k=16, bias=False)
@@ -297,10 +296,11 @@ print("both agree")
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Does training find it?
 #
-# Models learn the task, each from five seeds, with $d_\text{model} = 64$ and a linear readout. In the left panel heads share the width:
-# one head of 64, two of 32, up to 64 heads of one number. $W^Q$, $W^K$, $W^V$ and $W^O$ hold $d_\text{model} \cdot h \cdot d_k$ numbers
-# each if $d_v = d_k$; with $d_k = d_\text{model}/h$ the $h$ cancels, and parameters are equal. In the middle each head is 16 wide. On the
-# right one head is followed by a small network, or by a second layer of one head. ([How they were trained](artifacts/why_many_heads.md).)
+# Models learn the task, each from five seeds, with $d_\text{model} = 64$ and a linear readout. On the left heads share the width:
+# one of 64, two of 32, up to 64 of one number. $W^Q$, $W^K$, $W^V$ and $W^O$ hold $d_\text{model} \cdot h \cdot d_k$ numbers each
+# if $d_v = d_k$; with $d_k = d_\text{model}/h$ the $h$ cancels, and parameters are equal. In the middle each head is 16 wide. On
+# the right one head is followed by a small network, or by a second layer of one head. ([How they were
+# trained](artifacts/why_many_heads.md).)
 #
 # > **Predict.** Which will name both letters after 400 steps? Which of the others will three times as many steps help?
 
@@ -371,13 +371,13 @@ in_order = torch.stack([(average - rank).argmax(-1), (average + rank).argmax(-1)
 assert 0.5 < (in_order[:, 0] == batch.answer).all(dim=-1).float().mean() < 0.56
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# One head with a linear readout stays below 0.25 in all twenty runs. That is less than it could do: the head that we set by hand, and a
-# readout that names its two letters in alphabetical order, get 0.53, the dashed line. What is proved is only *never all*. And longer
-# training takes one head further down: then it names one letter for both answers, in more than nine questions of ten. Two heads name
-# everything. It is not parameters that one head lacks: two of width 16 have half as many as one of 64.
+# One head with a linear readout stays below 0.25 in all twenty runs. That is less than it could do: the head that we set by hand,
+# and a readout that names its two letters in alphabetical order, get 0.53, the dashed line. What is proved is only *never all*.
+# (Longer training takes one head further down: it then names one letter for both answers, in more than nine questions of ten.) Two
+# heads name everything, and with width 16 they have half the parameters of one head of 64.
 #
-# The other end looks alike and is not. 32 heads of width 2 fail at first and succeed in the end: they lacked patience. 64 heads of width 1
-# rise to a third; these runs do not say how far they go. And many heads do no harm: sixteen of width 16 succeed at once.
+# The other end looks alike and is not. 32 heads of width 2 fail at first and succeed in the end: they lacked patience. 64 heads of
+# width 1 rise to a third; how far they go these runs do not say. And many heads do no harm: sixteen of width 16 succeed at once.
 #
 # And one head *is* enough if something else follows: a network, as every layer of a large model has one ([chapter 9](09_one_block.ipynb);
 # one of our five seeds took the longer training), or a second layer, where the token asks again and so gets two averages.
@@ -385,8 +385,8 @@ assert 0.5 < (in_order[:, 0] == batch.answer).all(dim=-1).float().mean() < 0.56
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Common slips
 #
-# Two heads do not help if what they bring is mixed too early. Four ways to join them, and a test: let the letters change places, and the
-# output must move.
+# Two heads do not help if what they bring is mixed too early. Four ways to join them, and a test: let the letters change places,
+# and the output must move.
 #
 # > **Predict.** Which of the four fail?
 
@@ -413,21 +413,20 @@ still = [torch.allclose(f(*two(x)), f(*two(x_new)), atol=1e-3) for f in joined.v
 assert still == [False, False, True, True]
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# An average of two averages is one average. Adding is fine if each head has gone through a block of its own: that is what $W^O$ does to
-# heads that stand side by side.
+# An average of two averages is one average. (So heads are no committee, as you will often read.) Adding is fine if each head goes
+# through a block of its own: that is what $W^O$ does to heads side by side.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## What this does not show
 #
-# It does not show that heads share out the work: nothing in the loss asks them to. Nor that they are a committee, as you will often read: a
-# committee averages its votes, and averaged, our heads lose the order. Nor that one head fails everywhere: in translation one head costs
-# [Vaswani et al. (2017)](references.md#vaswani-2017) 0.9 BLEU, of 100.
+# It does not show that heads share out the work: nothing in the loss asks them to. Nor that one head fails everywhere: in
+# translation one head costs [Vaswani et al. (2017)](references.md#vaswani-2017) 0.9 BLEU, of 100.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercises
 #
-# The [exercise notebook](exercises/05_why_many_heads.ipynb) has four: predict what one average keeps (●), find the bug in two heads that
-# answer as one (●●), set two heads by hand for another question (●●), and measure what a straight line can read (●●●).
+# The [exercise notebook](exercises/05_why_many_heads.ipynb) has four: predict what one average keeps (●), find the bug in two heads
+# that answer as one (●●), set two heads by hand (●●), and measure what a straight line can read (●●●).
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary
@@ -443,4 +442,3 @@ assert still == [False, False, True, True]
 #
 # - [Vaswani et al. (2017)](references.md#vaswani-2017), section 3.2.2, give the reason in one sentence: averaging.
 # - [Liu et al. (2021)](references.md#liu-2021) build 384 layers of one head each, which do better than fewer layers of several.
-# - [Michel et al. (2019)](references.md#michel-2019) take heads away after training.

@@ -14,8 +14,8 @@
 #
 # **Before you start.** You know one head: queries, keys, values and the division by $\sqrt{d_k}$ ([chapter
 # 3](03_queries_keys_values.ipynb); [chapter 2](02_scaling.ipynb) will do). Why a layer wants several is [chapter
-# 5](05_why_many_heads.ipynb). Symbols are in the [notation](notation.md). Reading and running takes 35 minutes; the
-# [exercises](exercises/06_split_and_merge.ipynb) take 30, and an optional 20.
+# 5](05_why_many_heads.ipynb). Reading and running takes 35 minutes; the [exercises](exercises/06_split_and_merge.ipynb) take 30,
+# and an optional 20.
 
 # %% slideshow={"slide_type": "skip"}
 import torch
@@ -28,8 +28,9 @@ _ = torch.manual_seed(0)
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## What does a head get of a token?
 #
-# In a pretrained encoder a token is a list of 384 numbers, and a layer has 12 heads, whose queries are 32 numbers wide. As
-# $12 \cdot 32 = 384$, you will often read that the input is cut into heads: numbers 0 to 31 for head 0, the next 32 for head 1, and so on.
+# In a pretrained encoder a token is a list of 384 numbers, and a layer has 12 heads, whose queries are 32 wide. As
+# $12 \cdot 32 = 384$, you will often read that the input is cut into heads: numbers 0 to 31 for head 0, the next 32 for head 1, and
+# so on.
 #
 # > **Predict.** Add 1 to number 40 of every token. If the input were cut, which heads would notice? Which do in the encoder?
 
@@ -98,8 +99,8 @@ plots.show(
 assert in_blocks(w).count_nonzero() == 30 and w.count_nonzero() == 60
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# The first. Columns 0 to 4 belong to head 0, the others to head 1. To cut the input is to set $W$ to zero outside the blocks: half of it
-# with two heads, eleven twelfths with twelve. That saves parameters and makes each head deaf: number 4 never reaches head 0.
+# The first. To cut the input is to set $W$ to zero outside the blocks: half of it with two heads, eleven twelfths with twelve. That
+# saves parameters and makes each head deaf: number 4 never reaches head 0.
 #
 # **Heads slice the projection, not the input.**
 
@@ -160,16 +161,16 @@ for i, (own, *_) in enumerate(heads):
     assert torch.allclose(q[:, i], x @ own, atol=1e-5)
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Sixty-one for twelve heads, and six for any number of them (larger ones: the multiplications are the same). With the matrices of all heads
-# side by side, one product makes the queries of all. `split` cuts its columns and moves the head beside the sentence. Then `@` multiplies
-# the last two axes and takes the others as a stack: $3 \cdot 2$ tables of scores are one product. `merge` puts the heads side by side
-# again.
+# Sixty-one for twelve heads, and six for any number of them (larger ones: the multiplications are the same). With the matrices of
+# all heads side by side, one product makes the queries of all. `split` cuts its columns and moves the head beside the sentence.
+# Then `@` multiplies the last two axes and takes the others as a stack: $3 \cdot 2$ tables of scores are one product. `merge` puts
+# the heads side by side again.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Where does one number go?
 #
-# Two lines, often written wrong. Watch one sentence of 4 tokens whose numbers say where they come from: 27 is
-# token 2, column 7. The colour is the token.
+# Two lines, often written wrong. Watch a sentence of 4 tokens whose numbers say where they come from: 27 is token 2, column 7. The
+# colour is the token.
 #
 # With two heads of width 5, column 7 is number 2 of head 1, as $7 = 1 \cdot 5 + 2$. In general
 #
@@ -206,8 +207,8 @@ assert (split(named) // 10 == torch.arange(n)[:, None]).all()
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # The transpose makes a block for each head, and in it one row for each token, in order: what attention needs.
 #
-# The plain `reshape` makes two blocks as well. But it hands the numbers out in the order in which they lie: the first block gets tokens 0
-# and 1, each torn into two rows, and never hears of 2 and 3. Everything will run: the product, the softmax, the training.
+# The plain `reshape` hands the numbers out in the order in which they lie: the first block gets tokens 0 and 1, each torn into two
+# rows, and never hears of 2 and 3. Everything will run: the product, the softmax, the training.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Which step moves the numbers?
@@ -232,8 +233,8 @@ assert merge(attended).data_ptr() != attended.data_ptr()            # a new list
 # moves none either. But then the heads of a token must be *joined*, and its columns 4 and 5 lie $20 - 4 = 16$ places apart. So `merge`
 # copies all 40.
 #
-# This is where a well-known error comes from. `view` never copies. It joins two neighbouring axes $a$ and $b$ only if one step along $a$ is
-# as long as the whole of $b$:
+# `view` never copies; where it would have to, it raises a well-known error. It joins two neighbouring axes $a$ and $b$ only if one
+# step along $a$ is as long as the whole of $b$:
 #
 # $$ \text{stride}_a = \text{size}_b \cdot \text{stride}_b \tag{4} $$
 #
@@ -270,19 +271,16 @@ assert not guessed and split(empty).shape == (0, h, n, d_k)
 assert merge(split(empty)).shape == (0, n, h * d_k)
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Only for the first. With one head or one token an axis has size 1, and a test of that size sees nothing. You will often read that `view`
-# needs contiguous memory. It needs (4), and that only to join axes: `split(named)` is not contiguous, and still its tokens can be viewed
-# in pairs.
+# Only for the first: a test with one head or one token sees nothing. You will often read that `view` needs contiguous memory. It
+# needs (4), and that only to join axes: `split(named)` is not contiguous, and still its tokens can be viewed in pairs.
 #
-# The error is the lucky case. `reshape` and `flatten` do not raise; where `view` cannot, they copy. But they take the axes in the order
-# they find, and no copy makes up for a transpose that is missing. Whoever leaves it out to silence the error gets a merge that undoes
-# *or reshape?* above, not `split`.
+# The error is the lucky case. `reshape` and `flatten` do not raise; where `view` cannot, they copy. But no copy makes up for a
+# transpose that is missing. Whoever leaves it out to silence the error gets a merge that undoes *or reshape?* above, not `split`.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Equal to the library?
 #
-# We give the module of this book our matrices, transposed, as `nn.Linear` keeps them, and a causal mask:
-# no token sees a later one.
+# We give the module of this book our matrices, transposed, as `nn.Linear` keeps them, and a causal mask: no token sees a later one.
 
 # %% slideshow={"slide_type": "subslide"}
 module = MultiHeadAttention(d_model, h, d_k=d_k, d_v=d_v, bias=False)
@@ -299,8 +297,8 @@ assert torch.equal(module.split_heads(x @ w_q, h), split(x @ w_q))
 assert torch.equal(module.merge_heads(head_outputs), merge(head_outputs))
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# PyTorch's module stacks all three projections in one tensor, `in_proj_weight`, where keys and values are as wide as the model. A head owns
-# a few rows of each third: rows, because of the transpose.
+# PyTorch's module stacks the three projections in one tensor, `in_proj_weight`. A head owns a few rows of each third: rows, because
+# of the transpose.
 
 # %% slideshow={"slide_type": "subslide"}
 theirs = nn.MultiheadAttention(d_model, h, bias=False, batch_first=True)
@@ -345,8 +343,8 @@ plots.show(
 )
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# `recut` is the `reshape` that you have seen. `deal` keeps the tokens apart and gives a head the wrong columns. `join` fills the row of one
-# token with what one head found for two. `swap` takes some rows from another sentence.
+# `recut` is the `reshape` that you have seen. `deal` gives a head the wrong columns. `join` fills the row of one token with what
+# one head found for two. `swap` takes some rows from another sentence.
 #
 # `recut` and `join` together are the fifth, and to cut the input is the sixth. Five questions whose answers we know beforehand:
 #
@@ -410,61 +408,18 @@ assert torch.allclose(relabelled, output, atol=1e-3)
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # The shape exposes none, and each slip leaves marks of its own. `recut` and `join` undo each other, so *back* holds; *token* does not.
 #
-# `deal` passes all but the loop. Is it a slip at all? Not in a model trained with it: that is the right one with its columns in another
+# `deal` passes all but the loop. In a model trained with it, it is no slip: that is the right one with its columns in another
 # order. It is one as soon as the matrices come from elsewhere.
 #
-# The loop exposes all six. But it does not say where to look, and it misses a mistake that you make in both. And sizes decide: with one
-# token `recut` and `join` are right, with one sentence `swap`, with one head all six are. Take sizes above one, all different. More slips
-# hang in the [bug museum](bug_museum.ipynb).
-
-# %% [markdown] slideshow={"slide_type": "slide"}
-# ## What if the heads do not fit?
-#
-# A layer of width 512 is to have 12 heads. $512/12$ is 42, and 8 are left over. `512 // 12` rounds down in silence; let the code write
-# `-1` for the axis that it does not want to count.
-#
-# > **Predict.** For which of the lengths 62, 63 and 64 does it run? How large is a head's map then?
-
-# %% slideshow={"slide_type": "subslide"}
-q_proj = nn.Linear(512, 512)
-for length in (62, 63, 64):
-    projected = q_proj(torch.randn(1, length, 512))
-    try:
-        q = projected.view(1, -1, 12, 512 // 12).transpose(1, 2)
-    except RuntimeError:
-        print(length, "tokens: an error")
-        continue
-    rows, columns = (q @ q.mT).shape[2:]
-    merged = q.transpose(1, 2).reshape(1, -1, 512)
-    print(f"{length} tokens: maps {rows} by {columns}, merged", tuple(merged.shape))
-
-# %% tags=["S1-8", "guard"] slideshow={"slide_type": "skip"}
-assert [length for length in (62, 63, 64) if length * 512 % 504 == 0] == [63]
-projected = torch.arange(63)[:, None].expand(63, 512).reshape(64, 504)
-assert [row.unique().tolist() for row in projected[:3]] == [[0], [0, 1], [1, 2]]
-for refuses in (
-    lambda: MultiHeadAttention.split_heads(torch.randn(1, 63, 512), 12),
-    lambda: MultiHeadAttention(512, 12),
-):
-    refusal = ""
-    try:
-        refuses()
-    except (RuntimeError, ValueError) as error:
-        refusal = str(error)
-    assert "12" in refusal and "512" in refusal
-
-# %% [markdown] slideshow={"slide_type": "fragment"}
-# For one, and it takes 63 tokens for 64. As $63 \cdot 512 = 64 \cdot 504$, there is a number for `-1`: the tokens are recut into 64 pieces,
-# most of which hold the end of one and the beginning of the next. Merged, they are 63 again, and nothing was said.
-#
-# `unflatten(-1, (12, -1))` cuts one axis and leaves the tokens alone, so it refuses every length. The module refuses before it has seen a
-# token. [Chapter 7](07_multi_head_attention.ipynb) puts 12 heads into 512 all the same.
+# The loop exposes all six, but does not say where to look, and misses a mistake that you make in both. And sizes decide: with one
+# token `recut` and `join` are right, with one sentence `swap`, with one head all six are. Take sizes above one, all different. More
+# slips hang in the [bug museum](bug_museum.ipynb).
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercises
 #
-# The [exercise notebook](exercises/06_split_and_merge.ipynb) has five: follow one number (●), find a bug that one sentence does not show
-# (●●), write `split`, write `merge` (●● each), and measure what cutting the input costs (●●●).
+# The [exercise notebook](exercises/06_split_and_merge.ipynb) has five: follow one number (●), find a bug that one sentence does not
+# show (●●), write `split` and `merge` (●● each), and measure what cutting the input costs (●●●).
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Summary

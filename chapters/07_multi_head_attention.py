@@ -11,9 +11,8 @@
 # - say what moving $h$ or $d_k$ does to shapes, parameters and accuracy.
 #
 # **Before you start.** You can write one head with a mask, from chapters [1](01_soft_lookup.ipynb) to [4](04_masks.ipynb) or from
-# elsewhere. If you come from [chapter 6](06_split_and_merge.ipynb), you may go on to *The class*. Symbols are in the
-# [notation](notation.md). Reading and running takes 45 minutes, typing the class 15 more; the
-# [exercises](exercises/07_multi_head_attention.ipynb) take 30, and an optional 20.
+# elsewhere. If you come from [chapter 6](06_split_and_merge.ipynb), you may go on to *The class*. Reading and running takes 50
+# minutes, typing the class 15 more; the [exercises](exercises/07_multi_head_attention.ipynb) take 30, and an optional 20.
 
 # %% slideshow={"slide_type": "skip"}
 import json
@@ -31,9 +30,9 @@ _ = torch.manual_seed(0)
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Where does a head look?
 #
-# A pretrained encoder reads a sentence, cut into *tokens*, in six layers. Each layer has twelve *heads*, and each head decides for
-# every token how much it looks at every other. Here three of them read *The cat sat on the mat because it was tired*. Do they
-# look at the same words? Which word would you look at from *it*?
+# A pretrained encoder reads a sentence, cut into *tokens*, in six layers of twelve *heads*. Each head decides for every token how
+# much it looks at every other. Here three of them read *The cat sat on the mat because it was tired*. Do they look at the same
+# words? Which word would you look at from *it*?
 
 # %% slideshow={"slide_type": "subslide"}
 encoder = models.load_minilm_or_stand_in()
@@ -58,19 +57,19 @@ if encoder.pretrained:
     assert 0.35 < maps[2][mat - 1, mat] < 0.5 < maps[2][cat - 1, cat]
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# A row is a token that asks, the *query*. A column is a token that is looked at, the *key*. Every row sums to one. `[CLS]` and
-# `[SEP]` mark the ends of the sentence.
+# A row is a token that asks, the *query*, a column one that is looked at, the *key*. Every row sums to one. `[CLS]` and `[SEP]`
+# mark the ends of the sentence.
 #
-# The first head looks at the token before. The second looks at the token after, most of the time. The third
-# depends on the words: each *the* looks at its noun and *it* at *cat*; much of the rest goes to `[CLS]`.
+# The first head looks at the token before, the second mostly at the token after. The third depends on the words: each *the* looks
+# at its noun and *it* at *cat*; much of the rest goes to `[CLS]`.
 #
 # One head gives one map. How can a layer compute twelve at once?
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## What does it compute?
 #
-# A query says what a token looks for, a key what it offers, a *value* what it hands over. Their dot product is large where a query
-# and a key fit; softmax turns each row of them into shares that sum to one; the output mixes the values in these shares. With the
+# A query says what a token looks for, a key what it offers, a *value* what it hands over. The dot product of a query and a key is
+# large where they fit; softmax turns each row into shares that sum to one; the output mixes the values in these shares. With the
 # tokens as rows of $X$, each head does this with three matrices of its own:
 #
 # $$ \mathrm{head}_i = \operatorname{softmax}\!\left(\frac{(X W_i^Q)(X W_i^K)^\top}{\sqrt{d_k}}\right) X W_i^V,
@@ -85,8 +84,8 @@ if encoder.pretrained:
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Project and split
 #
-# The $h$ matrices $W_i^Q$ have $d_k$ columns each. Put them side by side, and they are one matrix with $h \cdot d_k$ columns:
-# one linear map serves all heads. Afterwards we cut its result into heads.
+# The $h$ matrices $W_i^Q$ have $d_k$ columns each. Side by side they are one matrix with $h \cdot d_k$ columns: one linear map
+# serves all heads. Afterwards its result is cut into heads.
 #
 # > **Predict.** `q_proj(x)` has shape (2, 5, 12). Every head needs its own 5 × 4 matrix, for each sentence. Which shape do we
 # > want? And is `reshape` to that shape the right cut? To see it, we also cut a tensor in which every number says which token
@@ -109,14 +108,13 @@ print("tokens in head 0, reshape:", token.reshape(1, h, n, d_k)[0, 0, :, 0].toli
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
 # `split` cuts the last axis in three and moves the head beside the batch: row $i$ of each head comes from token $i$. A plain
-# `reshape` gives the same shape and the wrong numbers. It deals them out in the order they lie in memory, 20 for each head: head 0
-# gets all of token 0 and two thirds of token 1, and nothing of the others.
+# `reshape` gives the same shape and the wrong numbers: it deals them out as they lie in memory, and head 0 gets all of token 0, two
+# thirds of token 1, and nothing of the others.
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Attend and merge
 #
-# `@` multiplies the last two axes and treats the others as a stack.
-# `k.mT` swaps the last two axes.
+# `@` multiplies the last two axes and treats the others as a stack; `k.mT` swaps the last two.
 #
 # > **Predict.** Scores, weights, head outputs: which of the three hold $n \times n$ numbers per head? Along which axis must the
 # > weights sum to one?
@@ -134,14 +132,14 @@ output = out_proj(merged)
 assert merged.shape == (batch, n, h * d_k) and output.shape == (batch, n, d_model)
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Until `out_proj` no head meets another. $W^O$ is the only place where what they bring is added up.
+# Until `out_proj` no head meets another: there what they bring is added up.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## The class
 #
-# Now it is your turn. Add a cell here and type the class: `split`, `merge`, and in `forward` the four steps. A mask says who may look at
-# whom, and True means *may attend*. An `nn.Module` holds the layers that its `__init__` makes; `nn.Linear(12, 20)` holds a matrix and a
-# bias and takes 12 numbers to 20. Then open the next cell, which is folded, and run it.
+# Now it is your turn. Add a cell here and type the class: `split`, `merge`, and in `forward` the four steps. A mask says who may
+# look at whom, and True means *may attend*. An `nn.Module` holds the layers that its `__init__` makes; `nn.Linear(12, 20)` holds a
+# matrix and a bias and takes 12 numbers to 20. Then open the next cell, which is folded, and run it.
 
 # %% tags=["solution"] slideshow={"slide_type": "subslide"}
 class MyMultiHeadAttention(nn.Module):
@@ -174,9 +172,8 @@ class MyMultiHeadAttention(nn.Module):
 #
 # The shapes are right, but so was that of the `reshape`. We call three witnesses.
 #
-# The first is equation (1), one head at a time. Head $i$ owns $d_k$ rows of `q_proj.weight`, `k_proj.weight` and `v_proj.weight`: rows,
-# because `nn.Linear` stores its matrix transposed. The second is `F.scaled_dot_product_attention`. It starts after the split and never
-# shows its map.
+# The first is equation (1), one head at a time. Head $i$ owns $d_k$ rows of each `weight`: rows, because `nn.Linear` stores its
+# matrix transposed. The second is `F.scaled_dot_product_attention`, which starts after the split and never shows its map.
 
 # %% tags=["S0-6", "S1-4", "S1-10", "S1-34"] slideshow={"slide_type": "subslide"}
 mine = MyMultiHeadAttention(d_model, h)
@@ -226,13 +223,13 @@ for asked in (True, False):
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # No error, and the same shape. Every token but the last now sees only its future. The last may look at nobody, and the average of
-# nothing is not a number. With `need_weights=False` the module calls PyTorch's function, which takes zero weights there, and even that
-# sign is gone. Where the mistaken mask leaves every token something to look at, there is no nan in either case.
+# nothing is not a number. With `need_weights=False` the module calls PyTorch's function, which takes zero weights there, and even
+# that sign is gone.
 #
-# `ours` is the class that the book uses from here on. It takes your four steps and adds what practice asks for: checked
-# arguments, free widths, keys and values shared by several heads. Its `trace` returns every intermediate; its `forward` returns the output
-# alone and leaves the step *attend* to PyTorch's function. Open [attention.py](../mha_teach/attention.py) and find the four steps in
-# `trace`: checks, dropout and gate are new, the rest you have typed.
+# `ours` is the class that the book uses from here on. It takes your four steps and adds what practice asks for: checked arguments,
+# free widths, keys and values shared by several heads. Its `trace` returns every intermediate; its `forward` returns the output
+# alone and leaves the step *attend* to PyTorch's function. Open [attention.py](../mha_teach/attention.py) and find the four steps
+# in `trace`: checks, dropout and gate are new, the rest you have typed.
 #
 # Here are four layouts with six heads, the shapes for one sentence. In the last, three heads share each key head and its value head.
 
@@ -262,12 +259,26 @@ except ValueError as error:
     print(error)
 print(MultiHeadAttention(512, 12, d_k=64).out_proj)
 
+# %% tags=["S1-8", "guard"] slideshow={"slide_type": "skip"}
+projected = torch.arange(64)[:, None].expand(64, 512)
+assert [n for n in range(1, 64) if n * 512 % (12 * 42) == 0] == [63]
+recut = projected[:63].reshape(-1, 12 * (512 // 12))
+assert recut.shape == (64, 504)
+assert [row.unique().tolist() for row in recut[:3]] == [[0], [0, 1], [1, 2]]
+refusal = ""
+try:
+    projected.view(-1, 12, 512 // 12)
+except RuntimeError as error:
+    refusal = str(error)
+assert "invalid for input of size" in refusal
+
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# It is the end of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in
-# equation (2), $W^O$ takes $h \cdot d_k$ numbers back. Here 12 heads of width 64 make 768 numbers, and `out_proj` returns 512.
+# Of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in equation (2), $W^O$
+# takes $h \cdot d_k$ numbers back. Here 12 heads of width 64 make 768 numbers, and `out_proj` returns 512. (Code that rounds down,
+# `512 // 12`, and leaves an axis to `-1` fails from deep inside, or, with 63 tokens, takes them for 64 in silence.)
 #
-# Why then do most models divide? Count the parameters: four matrices with $d_\text{model} \cdot h \cdot d_k$ numbers each, and their
-# biases. With $d_k = d_\text{model}/h$ the head count cancels. More heads then cost neither parameters nor multiplications. But
+# Why then do most models divide? Count the parameters: four matrices with $d_\text{model} \cdot h \cdot d_k$ numbers each, and
+# their biases. With $d_k = d_\text{model}/h$ the $h$ cancels. More heads then cost neither parameters nor multiplications; but
 # where scores are stored they cost memory, $h \cdot n^2$ numbers.
 
 # %% tags=["S0-9", "S1-19"] slideshow={"slide_type": "subslide"}
@@ -290,8 +301,8 @@ for name, model in costs.published.items():
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## What do $h$ and $d_k$ buy?
 #
-# Here is the task of [chapter 5](05_why_many_heads.ipynb). Sixteen positions hold a letter each. The last token names two of them, a and b,
-# and a linear map must read both letters, in order, from what its heads bring. For each $h$ and each $d_k$, five small models were
+# Here is the task of [chapter 5](05_why_many_heads.ipynb). Sixteen tokens hold a letter each. One more names two places, and a
+# linear map must read both letters, in order, from what its heads bring. For each $h$ and each $d_k$, five small models were
 # trained on it ([how](artifacts/heads_grid.md)). Values are 16 wide throughout, so here more heads do cost parameters. One look-up
 # and a guess are right in 6 % of cases, an even average of both letters in 53 % at most.
 #
@@ -313,16 +324,14 @@ assert accuracy[1, 4] + 0.2 < accuracy[2, 4] < accuracy[4, 4] - 0.2
 assert accuracy[8, 4] > 0.99 > 0.5 > accuracy[8, 2]
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# One head fails at every width: it brings one average of the letters, and a linear map cannot take two of them in order from it. (A small
-# network behind it, or a second layer, can.) Two heads of width 8 hardly ever fail.
-# At width 4, number makes up for width: on average two heads do better than one, four better than two, and eight hardly ever fail.
-# At width 2 eight do no better than four, and the five runs lie far apart. Is that a limit or a matter of patience? The
-# [card](artifacts/heads_grid.md) has the same table after three times the training: eight heads of width 2 then succeed, and one head
-# still does not.
+# One head fails at every width: no linear map takes two letters in order from one average. (A small network behind it, or a second
+# layer, can.) Two heads of width 8 hardly ever fail. At width 4, number makes up for width: on average two heads do better than
+# one, four better than two, and eight hardly ever fail. At width 2 eight do no better than four, and the five runs lie far apart. A
+# limit, or a lack of patience? After three times the training eight heads of width 2 succeed, and one head still does not
+# ([card](artifacts/heads_grid.md)).
 #
-# In translation,
-# [Vaswani et al. (2017)](references.md#vaswani-2017) kept the cost fixed and moved $h$ from 1 to 32 (Table 3, rows A): the best
-# and the worst lie 0.9 BLEU (of 100) apart, and 8 and 16 heads tie.
+# In translation, [Vaswani et al. (2017)](references.md#vaswani-2017) kept the cost fixed and moved $h$ from 1 to 32 (Table 3, rows
+# A): the best and the worst lie 0.9 BLEU (of 100) apart, and 8 and 16 heads tie.
 #
 # In a running notebook, `.live()` gives the same explorer to Python. Move it, and run the cell below it. Then set `live.num_heads = 8` in
 # a cell of your own, and watch.
@@ -337,8 +346,8 @@ live.num_heads, live.d_k
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Can your class run a real encoder?
 #
-# Each layer of the encoder holds an attention with the four names that your class has, so its parameters fit yours. What is left of
-# a layer, two additions, each followed by a normalisation, and a small network, is in `finish`.
+# Each layer of the encoder holds an attention with the four names that your class has, so its parameters fit yours. What else a
+# layer does ([chapter 9](09_one_block.ipynb)) is in `finish`.
 #
 # > **Predict.** Your class has two dozen lines and no training. Six layers deep, how far will its maps be from the encoder's?
 
@@ -363,8 +372,8 @@ AttentionMap(
 )
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# All 72 heads, computed by your class. Find the three from the beginning. Most rows of the others put much of their
-# weight on `[CLS]`. Hide the special tokens, and the rest is scaled up to sum to one.
+# All 72 heads, computed by your class. Find the three from the beginning. Most rows of the others put much of their weight on
+# `[CLS]`. Hide the special tokens, and the rest is scaled up.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercises

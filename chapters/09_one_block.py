@@ -11,8 +11,8 @@
 # - draw who can reach whom in BERT, in GPT and in an encoder–decoder, and test it.
 #
 # **Before you start.** You know the module of [chapter 7](07_multi_head_attention.ipynb), the shuffling of tokens from [chapter
-# 3](03_queries_keys_values.ipynb) and the leak test of [chapter 4](04_masks.ipynb). Reading and running takes 25 minutes, typing the block
-# 5 more; the [exercises](exercises/09_one_block.ipynb) take 30, and an optional 20. Symbols are in the [notation](notation.md).
+# 3](03_queries_keys_values.ipynb) and the leak test of [chapter 4](04_masks.ipynb). Reading and running takes 30 minutes, typing
+# the block 5 more; the [exercises](exercises/09_one_block.ipynb) take 30, and an optional 20.
 
 # %%
 import torch
@@ -26,9 +26,9 @@ _ = torch.manual_seed(9)
 # %% [markdown]
 # ## What does a layer do to a token?
 #
-# A pretrained encoder reads *The cat sat on the mat because it was tired*. Layer 3, counted from 0, takes one vector $x_i$ for each token
-# and returns one. In between it adds twice: first what attention brings from other tokens, then what a *small network* (mlp for short)
-# makes of this one token alone. After each addition it normalises:
+# A pretrained encoder reads *The cat sat on the mat because it was tired*. Layer 3, counted from 0, takes one vector $x_i$ for each
+# token and returns one. In between it adds twice: first what attention brings from other tokens, then what a *small network* (mlp
+# for short) makes of this token alone. After each addition it normalises:
 #
 # $$ y_i = \operatorname{norm}\big(x_i + \operatorname{attention}(x)_i\big), \qquad
 # \mathrm{output}_i = \operatorname{norm}\big(y_i + \operatorname{mlp}(y_i)\big) \tag{1} $$
@@ -86,9 +86,9 @@ factor, shift = layer.attention_norm.weight, layer.attention_norm.bias
 assert torch.allclose(normed * factor + shift, y, atol=1e-4)
 
 # %% [markdown]
-# What comes along is longer, with one exception. Neither step replaces a token; each adds to it, and what leaves the layer still points
-# mostly where it came from. A norm sets the length, whatever the length before it: at `[CLS]` the first makes 29 of 10, as its factors have
-# learnt to, and the second 11 of 78, although the network has added a vector 50 long. So the next layer finds vectors of a size it knows.
+# What comes along is longer, with one exception. Neither step replaces a token; each adds to it, and what leaves the layer still
+# points mostly where it came from. A norm sets the length: at `[CLS]` the first makes 29 of 10, as its factors have learnt to, and
+# the second 11 of 78, although the network has added a vector 50 long. So the next layer finds vectors of a size it knows.
 #
 # ## The block
 #
@@ -135,8 +135,7 @@ assert 0.66 < in_network / in_block < 0.67 and 10e6 < 6 * in_block < 11e6
 assert len(tokens) == 13 and len(blocks) == 6
 
 # %% [markdown]
-# Your six blocks are the encoder's layers; two thirds of their parameters lie in the networks. Attention is the only part in which tokens
-# meet.
+# Your six blocks are the encoder's layers; two thirds of their parameters lie in the networks. Only in attention do tokens meet.
 #
 # This block normalises *after* each addition, as BERT does. [GPT-2](references.md#radford-2019) normalises what goes *into* attention and
 # network instead, `x + attention(norm(x))`, and leaves the stream itself alone. That spares training a slow start
@@ -185,16 +184,16 @@ if encoder.pretrained:
     assert max(streams["without, each alone"]) < 0.4
 
 # %% [markdown]
-# Without additions, all thirteen tokens point the same way after four blocks. It is the averaging that does it: averages of tokens are more
-# alike than the tokens, averages of averages more so, and where each token is alone, nothing of the kind happens. The networks are there in
-# all three curves and do not prevent it. These parameters were trained with additions, so the comparison is not fair to them. But the fall
-# is no accident: attention stacked on attention makes all tokens alike, if neither additions nor networks work against it ([Dong et al.,
-# 2021](references.md#dong-2021)).
+# Without additions, all thirteen tokens point the same way after four blocks. It is the averaging that does it: averages of tokens
+# are more alike than the tokens, averages of averages more so, and where each token is alone, nothing of the kind happens. The
+# networks, there in all three curves, do not prevent it. These parameters were trained with additions, so the comparison is not
+# fair to them. But the fall is no accident: attention stacked on attention makes all tokens alike, if neither additions nor
+# networks work against it ([Dong et al., 2021](references.md#dong-2021)).
 #
 # ## Does a block know order?
 #
-# *The dog bit the man* or *The man bit the dog*? One head cannot tell ([chapter 3](03_queries_keys_values.ipynb)): it is a sum over tokens,
-# and a sum has no order. Can six blocks, with additions, norms and networks?
+# *The dog bit the man* or *The man bit the dog*? One head cannot tell ([chapter 3](03_queries_keys_values.ipynb)): it is a sum over
+# tokens, and a sum has no order. Can six blocks, with additions, norms and networks?
 #
 # > **Predict.** We shuffle the tokens, once as words alone and once with a vector added for each position. In which of the two does each
 # > word get the same as before?
@@ -231,10 +230,10 @@ assert torch.equal(words_and_positions(ids), encoder.embed_tokens(ids))
 #
 # ## Three wirings
 #
-# The same module sits in three kinds of model; what differs here is who may look at whom. *BERT* reads a text, and our encoder is of its
-# kind: each token looks both ways, and only padding is hidden. *GPT* writes: a causal mask. An *encoder–decoder* translates. Its encoder is
-# wired like BERT. A block of its *decoder* has two attentions: a causal one among its own tokens, then *cross-attention*, in which its
-# tokens ask and keys and values come from the encoder.
+# The same module sits in three kinds of model; what differs is who may look at whom. *BERT* reads a text, as our encoder does: each
+# token looks both ways, and only padding is hidden. *GPT* writes: a causal mask. An *encoder–decoder* translates. Its encoder is
+# wired like BERT. A block of its *decoder* has two attentions: a causal one among its own tokens, then *cross-attention*, in which
+# its tokens ask and keys and values come from the encoder.
 
 # %%
 block = Block(12, 3, 48)
@@ -298,8 +297,7 @@ assert torch.equal(wirings["decoder: own"], masks.causal(6).tensor())
 assert wirings["decoder: context"].all() and wirings["decoder: context"].shape == (6, 4)
 
 # %% [markdown]
-# Padding moves only its own output: there the vector goes past attention, through the addition. Nobody reads that output. The decoder sees
-# its past and all of the context.
+# Padding moves only its own output, through the addition; nobody reads that. The decoder sees its past and all of the context.
 #
 # ## Equal to the library
 #
@@ -386,15 +384,14 @@ assert not torch.allclose(
 )
 
 # %% [markdown]
-# A norm over the wrong axis makes tokens or sentences meet where they must not; over the tokens it even leaks the future past a causal
-# mask. Without additions, a token that may look at nobody loses itself: all of them come out equal. And positions that are added after
-# attention come too late to decide who looks at whom: only the next block can use them. (Slips inside the layer hang in the [bug
-# museum](bug_museum.ipynb).)
+# A norm over the wrong axis makes tokens or sentences meet where they must not; over the tokens it even leaks the future past a
+# causal mask. Without additions, tokens that may look at nobody all come out equal. And positions that are added after attention
+# come too late to decide who looks at whom. (Slips inside the layer hang in the [bug museum](bug_museum.ipynb).)
 #
 # ## Exercises
 #
-# The [exercise notebook](exercises/09_one_block.ipynb) has four: predict shapes, parameters and who moves (●), find the bug in the second
-# half of a block (●●), write a block yourself (●●), and measure what depth does to tokens that are not added (●●●).
+# The [exercise notebook](exercises/09_one_block.ipynb) has four: predict shapes, parameters and who moves (●), find the bug in the
+# second half of a block (●●), write a block (●●), and measure what depth does to tokens that are not added (●●●).
 #
 # ## Summary
 #
@@ -411,6 +408,4 @@ assert not torch.allclose(
 #
 # - [Vaswani et al. (2017)](references.md#vaswani-2017), section 3.2.3, name the three uses of attention.
 # - [Devlin et al. (2019)](references.md#devlin-2019) and [Radford et al. (2019)](references.md#radford-2019) are BERT and GPT-2.
-# - [Xiong et al. (2020)](references.md#xiong-2020) move the norm, and say what that does to training.
-# - [Dong et al. (2021)](references.md#dong-2021) take additions and networks away.
 # - [Two reports and a correction](references.md#block-issues) tell of blocks that were wired wrongly and had the right shape.
