@@ -30,8 +30,9 @@ _ = torch.manual_seed(0)
 # *The cat sat on the mat because it was tired.* Who was tired? Now let the last word be *soft*. The word *it* is the same and means
 # something else: its meaning lies in the words around it.
 #
-# A model that reads holds a list of numbers, a *vector*, for each piece of the text, its *token*. So the vector of *it* must take something
-# over from other tokens. From which, and how much from each? This is what a pretrained model decides in one place:
+# A model that reads holds a list of numbers, a *vector*, for each piece of the text, its *token*. So the vector of *it* must take
+# something over from other tokens. From which, and how much from each? This is what a pretrained model decides in one place, one
+# *head* of one of its layers:
 
 # %% slideshow={"slide_type": "fragment"}
 encoder = models.load_minilm_or_stand_in().requires_grad_(False)
@@ -97,7 +98,7 @@ plots.show(
 # %% slideshow={"slide_type": "subslide"}
 def head(x, w_q, w_k, w_v):                       # x (n, d_model)
     q, k, v = x @ w_q, x @ w_k, x @ w_v           # (n, d_k), (n, d_k), (n, d_v)
-    scores = q @ k.mT / k.shape[-1] ** 0.5        # (n, n)
+    scores = q @ k.mT / k.shape[-1] ** 0.5        # (n, n); .mT: transposed
     weights = scores.softmax(dim=-1)              # a row for each query
     output = weights @ v                          # (n, d_v)
     return output, weights
@@ -151,7 +152,7 @@ for text in ("dog bites man", "man bites dog"):
 for text in ("dog bites man", "man bites dog"):
     before, _ = head(vectors(text), one_before, place, word)
     after, _ = head(vectors(text), one_after, place, word)
-    both = torch.cat([before, after], dim=-1)     # (n, h * d_v)
+    both = torch.cat([before, after], dim=-1)     # (n, h * d_v), before W^O
     subject, object = both[1].unflatten(-1, (2, 5)).argmax(dim=-1)
     print(f"{text}:  {vocabulary[subject]} bites, {vocabulary[object]} is bitten")
 
@@ -170,7 +171,7 @@ stacked = {
     "q_proj": torch.cat([one_before, one_after], dim=1),            # (11, 2 * 6)
     "k_proj": torch.cat([place, place], dim=1),
     "v_proj": torch.cat([word, word], dim=1),                       # (11, 2 * 5)
-    "out_proj": torch.eye(10, 11),                # W^O, (2 * 5, 11)
+    "out_proj": torch.eye(10, 11),                # W^O copies; (2 * 5, 11)
 }
 module.load_state_dict({f"{name}.weight": w.T for name, w in stacked.items()})
 trace = module.trace(vectors("man bites dog"))
@@ -187,7 +188,7 @@ for name in ("q", "weights", "v"):
 #
 # Here is a larger question of the same kind. Sixteen tokens hold a letter each. One more names two places and wants both letters,
 # in order; a matrix must read them from what the heads bring. For each number of heads $h$ and each width $d_k$ of their queries
-# and keys, five small models were trained on it ([how](artifacts/heads_grid.md)).
+# and keys, five small models were trained on it ([how](artifacts/heads_grid.md)). Values are 16 wide in every head.
 #
 # > **Predict.** The explorer opens at one head of width 16. Where will the last token look if you move to two heads of width 8? What
 # > becomes of the shape of `q`, of the parameters, of the accuracy? Then move $h$ and $d_k$ with the arrow keys. A dot is one of five runs.
@@ -207,8 +208,8 @@ assert accuracy[2, 8] > 0.95 and accuracy[8, 2] < 0.5
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # One head looks at both places and fails, at every width: a matrix cannot take two letters in order out of one average. (A small
 # network behind it, or a second layer, can: [chapter 5](05_why_many_heads.ipynb).) Two heads of width 8 look at one place each and
-# hardly ever fail. `q` holds as many numbers as before; parameters grow, as here values are 16 wide in each head. And number is not
-# all: at width 2 eight heads fail as well, at least after so short a training.
+# hardly ever fail. `q` holds as many numbers as before; parameters grow with the values. And number is not all: at width 2 eight
+# heads fail as well, at least after so short a training.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## And with *soft*?
@@ -272,7 +273,7 @@ without_2 = layer(x, mask=causal, head_gate=heads.ablate(4, [2]))
 assert torch.allclose(trace.scores, trace.q @ trace.k.mT / 6**0.5, atol=1e-5)
 assert torch.allclose(trace.output[:, :-1], after.output[:, :-1], atol=1e-5)
 assert torch.allclose(trace.q[:, :, :-1], after.q[:, :, :-1], atol=1e-5)
-assert costs.parameters(24, num_heads=4) == costs.parameters(24, num_heads=1)
+assert sum(p.numel() for p in layer.parameters()) == costs.parameters(24, 1)
 assert not torch.allclose(without_2, trace.output, atol=1e-3)
 
 # %% tags=["guard"] slideshow={"slide_type": "skip"}

@@ -187,7 +187,7 @@ assert not encoder.pretrained or torch.allclose(cold[-1] @ prices, prices[bread]
 #
 # ## Which key wins, the nearest or the longest?
 #
-# The encoder's vectors have length 1. Other keys may have any. Here are four in a plane, as arrows; each value is the tip of its
+# The encoder's vectors have length 1. Other keys may have any length. Here are four in a plane, as arrows; each value is the tip of its
 # arrow. B points the same way as A, and is 2.5 times as long.
 #
 # > **Predict.** Will A or B get more weight if the query lies exactly on A? Drag it there, to (1, 0.5), or press the arrow keys. Is
@@ -210,7 +210,7 @@ assert not ((torch.randn(1000, 2) @ plane.mT).argmax(dim=-1) == 0).any()
 # of the key times the cosine of the angle between them. B reaches further in the query's direction.
 #
 # Nowhere does A alone get the most. It lies inside the triangle of the others, and so is an average of them, say
-# $A = \alpha B + \beta C + \gamma D$. Multiplied by $q$, its score is the same average of their scores, and no average exceeds the
+# $A = \alpha B + \beta C + \gamma D$. Multiply by $q$: its score is the same average of their scores, and no average exceeds the
 # largest of its parts. The output, the diamond, is an average too. It never leaves the grey triangle, the *convex hull* of the
 # values.
 #

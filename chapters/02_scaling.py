@@ -64,8 +64,7 @@ if encoder.pretrained:
 # anything. In between lies the map that the encoder was trained with: *it* gives *cat* about half. (The dark column is `[CLS]`:
 # [chapter 3](03_queries_keys_values.ipynb) shows that it hands over next to nothing.)
 #
-# In chapter 1 the divisor was chosen by looking. This one comes from a width. What has the width of a query to do with the size of
-# a dot product?
+# The divisor in the middle comes from a width. What has the width of a query to do with the size of a dot product?
 #
 # ## How far do dot products spread?
 #
@@ -133,7 +132,7 @@ for d_k in (4, 64, 256):
     dots = (q * k).sum(dim=-1)                    # (query, key)
     for name, s in (("undivided", dots), ("divided  ", dots / d_k**0.5)):
         entropy = heads.entropy(s.softmax(dim=-1))
-        print(f"d_k = {d_k:3}   {name}  top {top_weight(s):.1f}  entropy {entropy:.1f}")
+        print(f"d_k = {d_k:3}   {name}  top {top_weight(s):.2f}  entropy {entropy:.1f}")
 
 # %% tags=["guard"]
 assert top_weight(dots) > 0.99
@@ -323,7 +322,8 @@ if encoder.pretrained:
 # **The other width.** A model with several heads has two: $d_\text{model}$, that of a token, and $d_k$, that of a query in one head,
 # mostly $d_\text{model}/h$ for $h$ heads. A dot product adds up $d_k$ products.
 #
-# > **Predict.** Someone divides by $\sqrt{d_\text{model}}$. How far do the scores spread with 1, 4 and 12 heads?
+# > **Predict.** Someone divides by $\sqrt{d_\text{model}}$. Entries have variance 1. How far do the scores spread with 1, 4 and 12
+# > heads?
 
 # %%
 d_model = 384
@@ -360,7 +360,7 @@ assert rounding_error(dots) > 0.02 and rounding_error(dots / 1024**0.5) < 0.005
 # %% [markdown]
 # ## Equal to the library
 #
-# Chapter 1 and one division: that is scaled dot-product attention.
+# Scores, one division, softmax, a mean of values: that is scaled dot-product attention.
 
 # %%
 def attention(q, k, v):
@@ -369,7 +369,7 @@ def attention(q, k, v):
     weights = scores.softmax(dim=-1)
     return weights @ v, weights
 
-# The axis in front stacks two lookups: the same lines compute each by itself.
+# The axis in front is a stack of two: the same lines compute each by itself.
 q, k, v = torch.randn(2, 5, 64), torch.randn(2, 7, 64), torch.randn(2, 7, 11)
 output, weights = attention(q, k, v)
 assert output.shape == (2, 5, 11) and weights.shape == (2, 5, 7)

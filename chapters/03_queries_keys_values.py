@@ -137,8 +137,8 @@ if encoder.pretrained:
 # lies on the diagonal.
 #
 # Is a tied head useless? No. [Kitaev et al. (2020)](references.md#kitaev-2020) made queries and keys from one matrix, with keys of
-# length 1 and no look at oneself while there is another to look at, and report no loss. But a second matrix buys the freedom not to
-# return a score.
+# length 1 (so scores are not symmetric) and no look at oneself while there is another to look at, and report no loss. But a second
+# matrix buys the freedom not to return a score.
 #
 # ## What does a token hand over?
 #
@@ -270,12 +270,13 @@ if encoder.pretrained:
     assert crossed[rows.index("she"), 0] > 0.8 and crossed[rows.index("him"), 0] > 0.8
 
 # %% [markdown]
-# *gave* and *it* look at *ring*, *to* at *brother*. One pair of sentences proves nothing about the head; but the arithmetic never
-# asks where keys come from.
+# *gave* and *it* look at *ring*, *to* at *brother*; *she* and *him* find nobody and look at `[CLS]`. One pair of sentences proves nothing
+# about the head; but the arithmetic never asks where keys come from.
 #
 # ## Does order matter?
 #
-# *The dog bit the man* is no news. *The man bit the dog* is. Does a head notice?
+# *The dog bit the man* is no news. *The man bit the dog* is: the same tokens, in another order. Does a head notice the order of those
+# that it asks?
 #
 # > **Predict.** Back to three tokens that ask five. Does the output change if the five are shuffled? And if only their keys are?
 

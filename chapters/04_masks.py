@@ -193,7 +193,8 @@ blind = explorer.at(mask=torch.zeros(6, 6, dtype=torch.bool))
 assert blind.verdicts() == ["sees nobody"] * 6 and not blind.look().change.any()
 
 # %% [markdown]
-# Under the causal mask and the window no output before token 4 moves; with nothing forbidden all four do. One painted cell moves one output
+# Outputs 4 and 5 move, as they read what was replaced. Before them, under the causal mask and the window, none does; with nothing
+# forbidden all four do. One painted cell moves one output
 # at most, as a row of the mask belongs to one query.
 #
 # That makes the *leak test*: **change what must stay hidden, and nothing may move.** It finds only what it changes: let *cat* look
@@ -355,8 +356,8 @@ for num_heads in (3, 4):                          # an even number: a path of it
 # *forbidden* keys: if all scores are equally low, none is low. In float16, which ends at 65 504, `masked_fill` refuses $-10^9$, and
 # `scores + (1 - mask) * -1e9` makes it $-\infty$ unseen.
 #
-# With $-\infty$ the weights are 0/0, which is nan. PyTorch's function, since version 2.5, and this book's give zeros.
-# `nn.MultiheadAttention` gives nan, but with `need_weights=False` only sometimes.
+# With $-\infty$ the weights are 0/0, which is nan. PyTorch's function and this book's give zeros; the function [gave nan until
+# 2024](references.md#torch-issues). `nn.MultiheadAttention` gives nan, but with `need_weights=False` only sometimes.
 #
 # > **Predict.** The loss leaves out the output of query 0. Does a nan in it harm the gradient, which `backward` computes?
 
@@ -386,7 +387,7 @@ assert values.grad.isnan().all()                  # zeros by a product do not he
 # $W^V$ carries it to the batch.
 #
 # The remedy makes no nan: leave the scores of an empty row as they are, and after the softmax let `masked_fill` write zeros over its
-# weights. To multiply nan by `mask.any(dim=-1, keepdim=True)` does not help. You write it in the exercises.
+# weights. To multiply nan by `mask.any(dim=-1, keepdim=True)` does not help. You write the remedy in the exercises.
 #
 # ## Common slips
 #

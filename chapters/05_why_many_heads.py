@@ -178,7 +178,8 @@ assert torch.equal(exchanged.gather(1, batch.pointers), batch.answer.flip(1))
 assert len(averages) == 16 + 120
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Nothing. A value is made from the letter alone, so it is the same at either place. With $v_A$ and $v_B$ for the values of two letters,
+# Nothing: 256 pairs of letters have $16 + 120 = 136$ averages, and for each at most one answer can be right. A value is made from the
+# letter alone, so it is the same at either place. With $v_A$ and $v_B$ for the values of two letters,
 #
 # $$ \tfrac12\, v_A + \tfrac12\, v_B \;=\; \tfrac12\, v_B + \tfrac12\, v_A \tag{1} $$
 #
@@ -247,7 +248,7 @@ assert mirrored[1] == 1 and mirrored[0] < 0.1
 # the second only if $\alpha < \tfrac12$. Never both.** (If the weights depend on the places, not on the letters there.)
 #
 # For both answers our matrix names the letter with the larger share; the second is right where both letters are the same, once in
-# 16. The network names both: it can bend where the answers alternate. So the limit is not one head. It is **one average, read by a
+# 16. The network names both: no two of these averages are equal, and it can bend where the answers alternate. So the limit is not one head. It is **one average, read by a
 # linear map**.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
@@ -413,7 +414,8 @@ still = [torch.allclose(f(*two(x)), f(*two(x_new)), atol=1e-3) for f in joined.v
 assert still == [False, False, True, True]
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# An average of two averages is one average. (So heads are no committee, as you will often read.) Adding is fine if each head goes
+# An average of two averages is one average. (You will often read that heads are a committee; that
+# would average its votes.) Adding is fine if each head goes
 # through a block of its own: that is what $W^O$ does to heads side by side.
 
 # %% [markdown] slideshow={"slide_type": "slide"}

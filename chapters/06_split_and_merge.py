@@ -55,8 +55,8 @@ assert (change > 1e-4).all()
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Where is the cut?
 #
-# Behind the projection. The layer multiplies first and then cuts the product $XW^Q$: head 0 takes its first 32 *columns*. What is a column
-# of a product made of? With the tokens as rows of $X$,
+# Behind the *projection*, the product $XW^Q$. The layer multiplies first and then cuts: head 0 takes its first 32 *columns*. What is a
+# column of a product made of? With the tokens as rows of $X$,
 #
 # $$ (XW)_{tj} = \sum_m x_{tm}\, w_{mj} \tag{1} $$
 #
@@ -120,7 +120,7 @@ assert in_blocks(w).count_nonzero() == 30 and w.count_nonzero() == 60
 def attend(q, k, v, mask=None):
     scores = q @ k.mT / q.shape[-1] ** 0.5
     if mask is not None:                          # True: may attend
-        scores = scores.masked_fill(~mask, float("-inf"))
+        scores = scores.masked_fill(~mask, float("-inf"))           # weight 0
     return scores.softmax(dim=-1) @ v
 
 batch, d_v = 3, 7
@@ -312,7 +312,8 @@ assert torch.allclose(by_rows, theirs(x, x, x)[0], atol=1e-6)
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Common slips: six of the right shape
 #
-# Three wrong splits and a wrong merge. Most of them have been found in [public code](references.md#split-issues).
+# Three wrong splits, one with a merge to match, and a wrong merge. Most of them have been found in [public
+# code](references.md#split-issues).
 
 # %% slideshow={"slide_type": "subslide"}
 def recut(t, h=2):                                # split without the transpose

@@ -11,8 +11,8 @@
 # - say what moving $h$ or $d_k$ does to shapes, parameters and accuracy.
 #
 # **Before you start.** You can write one head with a mask, from chapters [1](01_soft_lookup.ipynb) to [4](04_masks.ipynb) or from
-# elsewhere. If you come from [chapter 6](06_split_and_merge.ipynb), you may go on to *The class*. Reading and running takes 50
-# minutes, typing the class 15 more; the [exercises](exercises/07_multi_head_attention.ipynb) take 30, and an optional 20.
+# elsewhere. If you come from [chapter 6](06_split_and_merge.ipynb), run the cells above *The class* and read on there. Reading and
+# running takes 50 minutes, typing the class 15 more; the [exercises](exercises/07_multi_head_attention.ipynb) take 30, and an optional 20.
 
 # %% slideshow={"slide_type": "skip"}
 import json
@@ -137,9 +137,13 @@ assert merged.shape == (batch, n, h * d_k) and output.shape == (batch, n, d_mode
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## The class
 #
-# Now it is your turn. Add a cell here and type the class: `split`, `merge`, and in `forward` the four steps. A mask says who may
-# look at whom, and True means *may attend*. An `nn.Module` holds the layers that its `__init__` makes; `nn.Linear(12, 20)` holds a
-# matrix and a bias and takes 12 numbers to 20. Then open the next cell, which is folded, and run it.
+# The four steps make one class, `MyMultiHeadAttention(d_model, h)`. It holds `q_proj`, `k_proj`, `v_proj` and `out_proj` and has two
+# methods, `split` and `merge`; its `forward(x, mask=None)` returns output and weights. An `nn.Module` holds the layers that its
+# `__init__` makes; `nn.Linear(12, 20)` holds a matrix and a bias and takes 12 numbers to 20. A mask says who may look at whom, and True
+# means *may attend*. Where it is False, the score becomes $-\infty$, of which softmax makes a weight of 0.
+#
+# The next cell is folded. Run it without opening it. Then add a cell below it and type the class, under the same name: yours takes its
+# place, and all that follows tests yours.
 
 # %% tags=["solution"] slideshow={"slide_type": "subslide"}
 class MyMultiHeadAttention(nn.Module):
@@ -273,9 +277,10 @@ except RuntimeError as error:
 assert "invalid for input of size" in refusal
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in equation (2), $W^O$
-# takes $h \cdot d_k$ numbers back. Here 12 heads of width 64 make 768 numbers, and `out_proj` returns 512. (Code that rounds down,
-# `512 // 12`, and leaves an axis to `-1` fails from deep inside, or, with 63 tokens, takes them for 64 in silence.)
+# Of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in equation (2), $W^O$ takes
+# $h \cdot d_v$ numbers back, and $d_v = d_k$ unless you say otherwise. Here 12 heads of width 64 make 768 numbers, and `out_proj` returns
+# 512. (Code that rounds down, `512 // 12`, and leaves an axis to `-1` fails from deep inside, or, with 63 tokens, takes them for 64 in
+# silence.)
 #
 # Why then do most models divide? Count the parameters: four matrices with $d_\text{model} \cdot h \cdot d_k$ numbers each, and
 # their biases. With $d_k = d_\text{model}/h$ the $h$ cancels. More heads then cost neither parameters nor multiplications; but
@@ -303,10 +308,10 @@ for name, model in costs.published.items():
 #
 # Here is the task of [chapter 5](05_why_many_heads.ipynb). Sixteen tokens hold a letter each. One more names two places, and a
 # linear map must read both letters, in order, from what its heads bring. For each $h$ and each $d_k$, five small models were
-# trained on it ([how](artifacts/heads_grid.md)). Values are 16 wide throughout, so here more heads do cost parameters. One look-up
+# trained on it ([how](artifacts/heads_grid.md)). Values are 16 wide throughout, so here more heads do cost parameters. One letter
 # and a guess are right in 6 % of cases, an even average of both letters in 53 % at most.
 #
-# > **Predict.** Which does better: one head of width 16 or two heads of width 4? What happens with eight heads of width 2?
+# > **Predict.** Which does better: one head of width 16 or two heads of width 4? Two heads of width 4 or four?
 # > Then move $h$ and $d_k$ with the arrow keys. Shapes, cost, maps and accuracy move together. A dot is one of the five runs.
 
 # %% slideshow={"slide_type": "subslide"}

@@ -206,13 +206,12 @@ except ValueError as error:
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
 # Ones: the trained sum has twelve whole terms. You will often read that $1/h$ each is neutral; here it takes away eleven twelfths of what
-# the heads bring.
+# the heads bring, and leaves the bias. (Eight gates for twelve heads are refused.)
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## One slider, two places
 #
-# You will also read that a head is weighted by a factor on its *scores*, before the softmax. Is that the same slider, one line
-# earlier?
+# You will also read that a head is weighted by a factor on its *scores*, before the softmax. Is that the same, one line earlier?
 #
 # $$ \text{gate:}\quad w \cdot \operatorname{softmax}(S)\, V \qquad\qquad \text{score weight:}\quad \operatorname{softmax}(w\, S)\, V
 # \tag{3} $$
@@ -267,8 +266,8 @@ assert torch.equal(gate(0.05, x)[0], gate(1, x)[0])
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # Hatched keys are forbidden. At 0.05 the head is not weak but undecided: it brings nearly the plain mean of all that it may see. At
-# 0 every score is 0, and so is $0 \cdot (-10^9)$: the mask is gone, and almost a third of the weight lies on the future. At −0.1 it
-# is turned over: the forbidden keys have the highest scores and get everything. A gate comes after the weights and leaves them
+# 0 every score is 0, and so is $0 \cdot (-10^9)$: the mask is gone, and almost a third of the weight lies on the future. At −0.1 the
+# mask is turned over: the forbidden keys have the highest scores and get everything. A gate comes after the weights and leaves them
 # alone.
 #
 # Take the leak test of chapter 4 as a lamp. Replace the tokens after *it*. If the head's output for *it* moves, the lamp goes on.
@@ -455,8 +454,8 @@ exposing = [
 assert exposing == [None, "its shape", "all on", "all on", "all off", "one off"]
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# The last one is right whenever all gates are equal: `repeat` deals them out number by number, but a head's numbers stand together.
-# Only a gate that tells heads apart shows it.
+# A factor on the scores changes nothing at 1, and at 0 it leaves plain means. The last one is right whenever all gates are equal: `repeat`
+# deals them out number by number, but a head's numbers stand together. Only a gate that tells heads apart shows it.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercises

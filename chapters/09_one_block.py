@@ -86,14 +86,19 @@ factor, shift = layer.attention_norm.weight, layer.attention_norm.bias
 assert torch.allclose(normed * factor + shift, y, atol=1e-4)
 
 # %% [markdown]
-# What comes along is longer, with one exception. Neither step replaces a token; each adds to it, and what leaves the layer still
-# points mostly where it came from. A norm sets the length: at `[CLS]` the first makes 29 of 10, as its factors have learnt to, and
-# the second 11 of 78, although the network has added a vector 50 long. So the next layer finds vectors of a size it knows.
+# What comes along is longer, at every token. So it is for the network, but for `[CLS]`. Neither step replaces a token; each adds to it, and
+# what leaves the layer still points mostly where it came from. A norm sets the length: at `[CLS]` the first makes 29 of 10, as its factors
+# have learnt to, and the second 11 of 78, although the network has added a vector 50 long. So the next layer finds vectors of a size it
+# knows.
 #
 # ## The block
 #
-# Type it yourself: the module, two norms, a network of two linear maps with a bend between them. `nn.GELU` is the bend: it lets large
-# numbers pass and holds back negative ones. Then open the next cell, which is folded, and run it.
+# `Block(d_model, h, d_mlp)` holds, under the names of the encoder, `attention`, the module; `attention_norm` and `mlp_norm`, each an
+# `nn.LayerNorm(d_model, eps=1e-12)`; and `mlp`, an `nn.Sequential` of two linear maps with a bend between them, `nn.GELU()`, which lets
+# large numbers pass and holds back negative ones. Its `forward(x, mask=None)` is (1).
+#
+# The next cell is folded. Run it without opening it. Then add a cell below it and type the block, under the same name: yours takes its
+# place.
 
 # %% tags=["solution"]
 class Block(nn.Module):
@@ -186,9 +191,9 @@ if encoder.pretrained:
 # %% [markdown]
 # Without additions, all thirteen tokens point the same way after four blocks. It is the averaging that does it: averages of tokens
 # are more alike than the tokens, averages of averages more so, and where each token is alone, nothing of the kind happens. The
-# networks, there in all three curves, do not prevent it. These parameters were trained with additions, so the comparison is not
-# fair to them. But the fall is no accident: attention stacked on attention makes all tokens alike, if neither additions nor
-# networks work against it ([Dong et al., 2021](references.md#dong-2021)).
+# networks, there in all three curves, do not prevent it: trained with additions, they never had to. For attention alone, without
+# additions and networks, the fall is proved ([Dong et al., 2021](references.md#dong-2021)). What works against it here are the
+# additions.
 #
 # ## Does a block know order?
 #
@@ -224,9 +229,9 @@ assert not _is_reordered(words_alone, masks.causal(8))
 assert torch.equal(words_and_positions(ids), encoder.embed_tokens(ids))
 
 # %% [markdown]
-# With words alone, six blocks and ten million parameters cannot tell who bit whom: all that is new treats each token by itself. **In this
-# encoder, as in BERT, order comes from positions alone**: a table with one learnt vector for each place, added once, before the first
-# block. From there on the stream carries it. (A causal mask tells places apart as well.)
+# With words alone, six blocks and ten million parameters cannot tell who bit whom: additions, norms and networks treat each token by
+# itself. **In this encoder, as in BERT, order comes from positions alone**: a table with one learnt vector for each place, added once,
+# before the first block. From there on the stream carries it. (A causal mask tells places apart as well.)
 #
 # ## Three wirings
 #

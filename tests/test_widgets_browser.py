@@ -303,6 +303,31 @@ def test_a_phone_needs_no_sideways_scrolling(show, explorer):
     assert page.evaluate(overflowing) == []
 
 
+BROKEN_WORDS = """() => {
+  const root = document.querySelector(".mha-explorer").shadowRoot;
+  const texts = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const broken = [];
+  while (texts.nextNode()) {
+    const text = texts.currentNode;
+    if (text.parentElement.closest("style, script, svg, select")) continue;
+    for (const word of text.data.matchAll(/[!-~−]+/g)) {
+      const range = document.createRange();
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      const lines = new Set([...range.getClientRects()].map(at => at.top));
+      if (lines.size > 1) broken.push(word[0]);
+    }
+  }
+  return broken;
+}"""
+
+
+@pytest.mark.parametrize("width", [320, 480, 672, 900])
+def test_no_number_and_no_word_is_broken(show, explorer, width):
+    page = show(explorer, viewport={"width": width, "height": 800})
+    assert page.evaluate(BROKEN_WORDS) == []
+
+
 @pytest.mark.parametrize("viewport", [PHONE, {"width": 1280, "height": 800}])
 def test_controls_are_large_enough_to_touch(show, explorer, viewport):
     page = show(explorer, viewport=viewport)

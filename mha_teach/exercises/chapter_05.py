@@ -530,7 +530,9 @@ def _sizes(function, inputs):
     w_q, w_k, w_v = (tuple(matrix.shape) for matrix in _matrices(function, inputs))
     if w_q[:2] == w_k[:2] and w_q != w_k:
         raise ValueError("w_q and w_k differ in their last axis, d_k")
-    return (*w_q[:2], *w_k[:2], *w_v)
+    q_and_k = [(*size[:-1], "d_k") for size in (w_q, w_k)]
+    named = zip(("w_q", "w_k", "w_v"), (*q_and_k, w_v), strict=True)
+    return "  ".join(f"{name} ({', '.join(map(str, size))})" for name, size in named)
 
 
 def _looks(function, inputs):
@@ -607,8 +609,7 @@ HAND = Exercise(
             "Of each tensor: which axis counts the heads, which is multiplied by a "
             "token, and which sizes depend on places and letters?",
             observe=_sizes,
-            axes="heads_of_w_q d_model_of_w_q heads_of_w_k d_model_of_w_k "
-            "heads_of_w_v d_model_of_w_v d_v",
+            compared="the shapes, whatever your d_k",
         ),
         Property(
             "b",

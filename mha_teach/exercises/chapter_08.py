@@ -154,6 +154,12 @@ PREDICT = Exercise(
             "The three terms are gone. Which part of out_proj asks no head?",
         ),
         Wrong(
+            "Each head leaves its bias behind.",
+            "off",
+            slip(sums, '"off": bias', '"off": 3 * bias'),
+            "You left a bias for each head. How often does it stand in the sum?",
+        ),
+        Wrong(
             "Gates that add up to one are neutral.",
             "shares",
             slip(sums, "(c_0 + c_1 + c_2) / 3 + bias,", "output,"),
@@ -717,7 +723,7 @@ GATE = Exercise(
             "Gates compete, as keys do.",
             "on",
             slip(gated, "gate[..., None, None]", "gate.softmax(-1)[..., None, None]"),
-            "You took a softmax of the gates. What does formula (2) do with them?",
+            "You took a softmax of the gates. What does the formula do with them?",
         ),
         Wrong(
             "A gate is a valve between 0 and 1.",
@@ -772,7 +778,7 @@ GATE = Exercise(
                 " + head_outputs.mean(-2, keepdim=True) * (1 - gate[..., None, None])",
             ),
             "You put the mean over the tokens in its place. That is another way to "
-            "ablate; what does formula (2) leave?",
+            "ablate; what does the formula leave?",
         ),
         Wrong(
             "The gates are repeated until they fit.",
@@ -809,7 +815,7 @@ GATE = Exercise(
             "A gate lies between 0 and 1.",
             "any",
             slip(gated, "gate[..., None, None]", "gate.clamp(0, 1)[..., None, None]"),
-            "You cut the gates off at 0 and 1. Does formula (2) forbid others?",
+            "You cut the gates off at 0 and 1. Does the formula forbid others?",
         ),
         Wrong(
             "Both the head and its block have the gate.",
@@ -1097,6 +1103,16 @@ PERMUTE = Exercise(
                 "(2 * d_k + d_v) * (d_model + 1) + d_v * d_model",
             ),
             "Those are the numbers of one head. How many heads have moved?",
+        ),
+        Wrong(
+            "The bias of out_proj moves along.",
+            "numbers",
+            slip(
+                swaps,
+                "sum((a != b).sum().item() for a, b in pairs)",
+                "sum((a != b).sum().item() for a, b in pairs) + d_model",
+            ),
+            "You count the bias of out_proj as well. Which head does it belong to?",
         ),
         Wrong(
             "The whole module is another one.",

@@ -162,6 +162,18 @@ PREDICT = Exercise(
             "Those are the two matrices. What else does an nn.Linear hold?",
         ),
         Wrong(
+            "The last map of a network has no bias.",
+            "mlp",
+            slip(sizes, "d_mlp * d_model + d_model,", "d_mlp * d_model,"),
+            "You left out the bias of the second map. How many numbers does it return?",
+        ),
+        Wrong(
+            "The first map of a network has no bias.",
+            "mlp",
+            slip(sizes, "d_model * d_mlp + d_mlp +", "d_model * d_mlp +"),
+            "You left out the bias of the first map. How many numbers does it return?",
+        ),
+        Wrong(
             "A norm learns one factor and one shift.",
             "norms",
             slip(sizes, "2 * 2 * d_model", "2 * 2"),
@@ -660,6 +672,26 @@ BLOCK = Exercise(
             "You normalise a whole sentence. Whose mean does a layer norm subtract?",
         ),
         Wrong(
+            "The first norm may take the whole sentence: a second one follows.",
+            "network",
+            slip(block, _NORM_1, f"F.layer_norm({_ADD_1}, x.shape[1:])"),
+            "Your first norm takes a whole sentence. Whose mean does a layer norm "
+            "subtract?",
+        ),
+        Wrong(
+            "The network reads what came into the block.",
+            "network",
+            slip(block, "(y @ w_in)", "(x @ w_in)"),
+            "Your network reads the tokens as they came in. What does it read in the "
+            "second formula?",
+        ),
+        Wrong(
+            "Any bend will do.",
+            "network",
+            slip(block, "(y @ w_in).relu()", "F.gelu(y @ w_in)"),
+            "Your bend is GELU. Which one does the second formula name?",
+        ),
+        Wrong(
             "One norm is enough, at the end.",
             "network",
             slip(block, _NORM_1, _ADD_1),
@@ -731,6 +763,13 @@ BLOCK = Exercise(
             "attention",
             slip(block, _MASK, "x @ w_v, mask, scale=1.0)"),
             "Your scores are √d_k times too large. What are dot products divided by?",
+        ),
+        Wrong(
+            "Scores are divided by the root of the width of a token.",
+            "attention",
+            slip(block, _MASK, "x @ w_v, mask, scale=x.shape[-1] ** -0.5)"),
+            "You divide the scores by the root of d_model. How many products does one "
+            "of your dot products add up?",
         ),
         Wrong(
             "Attention reads what was already normalised.",
