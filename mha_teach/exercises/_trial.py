@@ -128,11 +128,15 @@ class _Trial:
         if isinstance(first, _Raised):
             if ": raise NotImplementedError" in _own_line(first.error, self.answer):
                 return f"{name} raises NotImplementedError."
-        elif _is_empty(first):
+        elif _is_empty(first) and self._returns_nothing_ever():
             return f"{name} returns {first}. If you have written it, add a return."
         if self._is_as_given():
             return f"{name} still gives the numbers of the code as given."
         return ""
+
+    def _returns_nothing_ever(self) -> bool:
+        tried = (self.exercise.inputs(self.seed, p) for p in self.exercise.properties)
+        return all(_is_empty(self._run(call, inputs)) for inputs in tried)
 
     def outcomes(self) -> tuple[Outcome, ...]:
         """Try the properties in order."""

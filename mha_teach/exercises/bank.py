@@ -66,10 +66,15 @@ def of_pair(index: int) -> Callable[[Callable, Inputs], Any]:
 
 
 def sizes_of_pair(function: Callable, inputs: Inputs) -> Any:
-    """Observe the sizes of both tensors, or the result if it is no pair of them."""
+    """Observe the sizes of both tensors, or the result if it is no pair.
+
+    A pair that holds something else is observed as a text that names the two.
+    """
     result = call(function, inputs)
-    if not _is_pair(result) or not all(hasattr(part, "shape") for part in result):
+    if not _is_pair(result):
         return result
+    if not all(hasattr(part, "shape") for part in result):
+        return _kinds(result)
     return tuple(size for part in result for size in part.shape)
 
 
@@ -84,8 +89,13 @@ def side_by_side(function: Callable, inputs: Inputs) -> Any:
     try:
         return torch.cat([as_tensor(part) for part in result], dim=-1)
     except (TypeError, ValueError, RuntimeError):
-        kinds = [getattr(part, "shape", type(part).__name__) for part in result]
-        return " and ".join(str(k if isinstance(k, str) else tuple(k)) for k in kinds)
+        return _kinds(result)
+
+
+def _kinds(pair: Any) -> str:
+    """Name the shapes of two tensors, or the types of what is none."""
+    kinds = [getattr(part, "shape", type(part).__name__) for part in pair]
+    return " and ".join(str(k if isinstance(k, str) else tuple(k)) for k in kinds)
 
 
 def _is_pair(result: Any) -> bool:

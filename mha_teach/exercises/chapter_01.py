@@ -272,7 +272,7 @@ def _guests(draw: Draw) -> Inputs:
         "q": draw.normal(n_q, d_k) / d_k**0.5,
         "k": draw.normal(n_k, d_k),
         "v": draw.normal(n_k, d_v),
-        "temperature": draw.one_of(0.5, 2.0),
+        "temperature": draw.one_of(0.3, 0.6, 1.7, 2.2),
     }
 
 
@@ -289,7 +289,7 @@ def _two_keys(draw: Draw) -> Inputs:
         "q": F.normalize(draw.normal(n_q, d_k), dim=-1),
         "k": F.normalize(draw.normal(2, d_k), dim=-1),
         "v": torch.tensor([[1.0], [0.0]]),
-        "temperature": draw.one_of(0.5, 2.0),
+        "temperature": draw.one_of(0.3, 0.6, 1.7, 2.2),
     }
 
 
@@ -439,6 +439,18 @@ BUG = Exercise(
             slip(answers, "/ temperature", "/ 2"),
             "You divide by one number at every temperature. Which argument tells you "
             "by what to divide?",
+        ),
+        Wrong(
+            "The weights are the answer.",
+            "shape",
+            slip(answers, "return weights @ v", "return weights"),
+            "Those are the weights. Which mean do they make of the values?",
+        ),
+        Wrong(
+            "A column belongs to a query.",
+            "shape",
+            slip(answers, "return weights @ v", "return (weights @ v).mT"),
+            "Your answer is transposed. What should its rows stand for?",
         ),
         Wrong(
             "Only directions should count.",
@@ -674,8 +686,8 @@ LOOKUP = Exercise(
             "Any score of a row will do to subtract.",
             "rows",
             slip(soft_lookup, "scores.amax(dim=-1, keepdim=True)", "scores[:, :1]"),
-            "You subtract the score of the first key, and another one may still be 600 "
-            "above it. Which score of a row has none above it?",
+            "You subtract a score, or a mean of them, and another one may still lie "
+            "hundreds above it. Which score of a row has none above it?",
         ),
         Wrong(
             "The largest score is the one farthest from 0.",

@@ -401,6 +401,25 @@ BUG = Exercise(
             "You read d_k off the values. Need they be as wide as the keys?",
         ),
         Wrong(
+            "One text will do for the batch.",
+            "scale",
+            slip(attention, "    k = k.mT", "    q, k = q[:1], k[:1]\n    k = k.mT"),
+            "The queries and keys of one text make all your weights. Which axis tells "
+            "the texts apart?",
+        ),
+        Wrong(
+            "Directions alone should count.",
+            "scale",
+            slip(
+                attention,
+                "    k = k.mT",
+                "    q, k = (t / t.norm(dim=-1, keepdim=True) for t in (q, k))\n"
+                "    k = k.mT",
+            ),
+            "You make all queries and keys equally long. May a longer key not score "
+            "higher?",
+        ),
+        Wrong(
             "The scores are divided by d_k.",
             "scale",
             slip(attention, _ROOT, "q.shape[-1]"),

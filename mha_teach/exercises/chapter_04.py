@@ -203,12 +203,12 @@ def read(q, k, v, lengths):
 
 
 def _sentences(draw: Draw, *, first: int = 3, full: bool = False) -> Inputs:
-    """Draw sentences of which the first has ``first`` tokens, unless all are full."""
+    """Draw sentences, the shortest first, of ``first`` tokens, or all of them full."""
     batch, d_k, d_v = draw.primes(3)
     n = draw.one_of(8, 9, 10)
     lengths = [n] * batch
     if not full:
-        lengths = [first, *(draw.one_of(4, 5, 6) for _ in range(batch - 1))]
+        lengths = [first, *sorted(draw.one_of(4, 5, 6) for _ in range(batch - 1))]
     return {
         "q": draw.normal(batch, n, d_k),
         "k": draw.normal(batch, n, d_k),
@@ -222,7 +222,7 @@ def _without_padding(draw: Draw) -> Inputs:
 
 
 def _equal_values(draw: Draw) -> Inputs:
-    inputs = _sentences(draw)
+    inputs = _far_scores(_sentences(draw))
     inputs["v"].fill_(1)
     return inputs
 
@@ -239,8 +239,19 @@ def _low_scores(inputs: Inputs) -> Inputs:
     return inputs
 
 
+def _far_scores(inputs: Inputs) -> Inputs:
+    """Let scores lie near -200 and, for every other query, near 200."""
+    _low_scores(inputs)["q"][:, 1::2, 0] *= -1
+    return inputs
+
+
 def _sentences_of_low_scores(draw: Draw) -> Inputs:
     return _low_scores(_sentences(draw))
+
+
+def _long_sentences_first(draw: Draw) -> Inputs:
+    inputs = _sentences(draw)
+    return inputs | {"lengths": inputs["lengths"].flip(0)}
 
 
 def _is_real(inputs: Inputs) -> Tensor:
@@ -297,7 +308,7 @@ BUG = Exercise(
         ),
         Property(
             "share",
-            "all values are 1, so all answers are",
+            "all values are 1, so all answers are, at scores near -200 and near 200",
             "A mean of ones is one. Do your weights still sum to one?",
             draw=_equal_values,
             observe=_real_rows,
@@ -318,6 +329,7 @@ BUG = Exercise(
             "lengths",
             "each sentence has its own length",
             "No real token sees padding. Does each see all of its own sentence?",
+            draw=_long_sentences_first,
             observe=_real_rows,
             axes="token d_v",
             compared=_REAL_ONES,
@@ -435,6 +447,37 @@ BUG = Exercise(
             slip(read, ">= lengths", "> lengths"),
             "One token of padding is still seen. Places count from 0: at which place "
             "does a sentence of length 3 end?",
+        ),
+        Wrong(
+            "Powers without the padding, divided by their sum, are the weights.",
+            "share",
+            slip(
+                read,
+                f"    scores = {_FILL}\n    return scores.softmax(dim=-1) @ v",
+                "    powers = scores.exp() * ~is_padding[:, None, :]\n    return "
+                "powers / powers.sum(dim=-1, keepdim=True).clamp(min=1e-12) @ v",
+            ),
+            "In float32 e to the power of -200 is 0, and to the power of 200 infinite. "
+            "What does a softmax subtract first?",
+        ),
+        Wrong(
+            "-1e9 in every score of a padded token hides it.",
+            "padding",
+            slip(
+                read,
+                f"    scores = {_FILL}\n",
+                "    k = k.masked_fill(is_padding[..., None], -1e9)\n"
+                "    scores = q @ k.mT / q.shape[-1] ** 0.5\n",
+            ),
+            "You fill keys, and a score is a sum of products with them: it may come "
+            "out high or low. Which tensor holds the scores?",
+        ),
+        Wrong(
+            "Lengths come in order.",
+            "lengths",
+            slip(read, "    place = ", "    lengths = lengths.sort()[0]\n    place = "),
+            "You put the lengths in order. Which sentence does the first one belong to "
+            "then?",
         ),
         Wrong(
             "One length will do for the batch.",
@@ -875,6 +918,10 @@ def _scored_low(draw: Draw) -> Inputs:
     return _low_scores(_tensors(draw))
 
 
+def _scored_far(draw: Draw) -> Inputs:
+    return _far_scores(_tensors(draw))
+
+
 def _in_half_precision(draw: Draw) -> Inputs:
     inputs = _two_see_nobody(draw)
     return {name: t if name == "mask" else t.half() for name, t in inputs.items()}
@@ -899,18 +946,23 @@ def _off_in_half_precision(function, inputs):
 def _gradients(function, inputs):
     """Observe the gradients of the output of those who see somebody: 1 is as it should.
 
-    Where q, k or v has none it is 0, where it is not finite nan.
+    Where q, k or v has none it is 0, or -1 if a tensor made on the way has it instead;
+    where it is not finite it is nan.
     """
     if not isinstance(of_pair(0)(function, inputs), Tensor):  # NumPy has no gradients
         return torch.ones(3)
     learnt = {name: inputs[name].requires_grad_() for name in ("q", "k", "v")}
+    for name, tensor in learnt.items():
+        tensor.is_input = name  # a copy keeps it, and what is cut off loses it
     output = of_pair(0)(function, inputs | learnt)
     if not output.requires_grad:
         return torch.zeros(3)
     output[inputs["mask"].any(dim=-1)].sum().backward()
-    found = {leaf.shape: leaf.grad for leaf in _leaves(output)}
-    sizes = [found.get(t.shape, torch.zeros(1)).abs().sum() for t in learnt.values()]
-    return torch.stack([size / size if size else size for size in sizes])
+    leaves = _leaves(output)
+    found = {getattr(leaf, "is_input", "made"): leaf.grad for leaf in leaves}
+    sizes = [found[name].abs().sum() if name in found else None for name in learnt]
+    none = -1.0 if "made" in found else 0.0
+    return torch.tensor([size / size if size else none for size in sizes])
 
 
 def _leaves(result: Tensor) -> list[Tensor]:
@@ -973,8 +1025,9 @@ ATTENTION = Exercise(
         ),
         Property(
             "rows",
-            "each row of weights still sums to one",
+            "each row of weights still sums to one, at scores near -200 and near 200",
             "Who gets the weight that the forbidden keys would have had?",
+            draw=_scored_far,
             observe=_row_sums,
             axes="batch query",
             compared="the sum of each row of your weights",
@@ -1020,7 +1073,7 @@ ATTENTION = Exercise(
             observe=_gradients,
             axes="tensor",
             compared="the gradients of the other queries' output for q, k and v: 1 if "
-            "finite, 0 if there is none",
+            "finite, 0 if there is none, -1 if a tensor of yours has it",
         ),
         Property(
             "half",
@@ -1160,6 +1213,44 @@ ATTENTION = Exercise(
             "act, so that the others share the whole?",
         ),
         Wrong(
+            "Powers times the mask, divided by their sum, are the weights.",
+            "rows",
+            slip(
+                attention,
+                _FILLED,
+                "",
+                f"scores.softmax(dim=-1){_NOBODY}",
+                "scores.exp() * mask\n    weights = weights / "
+                "weights.sum(dim=-1, keepdim=True).clamp(min=1e-12)",
+            ),
+            "In float32 e to the power of -200 is 0, and to the power of 200 infinite. "
+            "What does a softmax subtract first?",
+        ),
+        Wrong(
+            "All weights first, then the mask, then divided by what is left.",
+            "rows",
+            slip(
+                attention,
+                _FILLED,
+                "    scores = scores * mask\n",
+                _NOBODY,
+                " * mask\n    weights = weights / "
+                "weights.sum(dim=-1, keepdim=True).clamp(min=1e-12)",
+            ),
+            "Times 0 a score is 0, and next to it one of -200 gets nothing. Which "
+            "number is below every score?",
+        ),
+        Wrong(
+            "The mask of sentence 0 will do.",
+            "forbidden",
+            slip(
+                attention,
+                "    some = ",
+                "    mask = mask[:1] if mask.dim() == 3 else mask\n    some = ",
+            ),
+            "One mask decides for all sentences. Which axis of yours counts them?",
+        ),
+        Wrong(
             "The mask is for the map.",
             "output",
             slip(
@@ -1268,6 +1359,18 @@ ATTENTION = Exercise(
             "A gradient reaches v, and none reaches q and k. Which line cuts it off?",
         ),
         Wrong(
+            "A copy that can learn is as good.",
+            "gradients",
+            slip(
+                attention,
+                "    some = ",
+                "    q, k, v = (t.detach().requires_grad_() for t in (q, k, v))\n"
+                "    some = ",
+            ),
+            "Gradients reach tensors that you made, not those that came in. Which line "
+            "cuts them off?",
+        ),
+        Wrong(
             "Gradients are somebody else's business.",
             "gradients",
             slip(attention, "weights @ v, weights", "(weights @ v).detach(), weights"),
@@ -1342,7 +1445,7 @@ def _head(mask: Tensor) -> Callable[[Tensor], Tensor]:
     """
 
     def attend(x: Tensor) -> Tensor:
-        return mask.softmax(dim=-1) @ x
+        return mask.softmax(dim=-1).to(x.dtype) @ x
 
     return attend
 

@@ -538,8 +538,8 @@ def _sizes(function, inputs):
 def _looks(function, inputs):
     """Return each head's weights (head, question, key), and where they should be."""
     tokens, pointers = _questions(**inputs)
-    x = encode_lookups(tokens, pointers, symbols=inputs["letters"]).double()
-    w_q, w_k, w_v = (matrix[:, None] for matrix in _matrices(function, inputs))
+    x = encode_lookups(tokens, pointers, symbols=inputs["letters"])
+    w_q, w_k, w_v = (matrix[:, None].to(x) for matrix in _matrices(function, inputs))
     scores = (x[:, -1:] @ w_q) @ (x @ w_k).mT / w_q.shape[-1] ** 0.5
     weights = scores.softmax(dim=-1)
     wanted = torch.stack([pointers[:, 1], pointers[:, 0] + 1])
@@ -791,8 +791,8 @@ HAND = Exercise(
             "A value may have any sign.",
             "letters",
             slip(by_hand, "[letter, letter]", "[-letter, -letter]"),
-            "The letter is now the smallest number that a head brings. Which sign do "
-            "values need?",
+            "The letter is never the largest number that a head brings. Which column of "
+            "W^V does it pick, and with which sign?",
         ),
         Wrong(
             "One head's values serve both.",

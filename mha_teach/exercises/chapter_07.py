@@ -415,7 +415,7 @@ def _opposite_heads(draw: Draw) -> Inputs:
     d_k = inputs["w_q"].shape[1] // inputs["h"]
     signs = torch.tensor([[1.0], [-1.0]])
     inputs["w_k"].zero_()[:2, ::d_k] = signs
-    inputs["w_q"].zero_()[:2, ::d_k] = 8 * d_k * signs
+    inputs["w_q"].zero_()[:2, ::d_k] = 80 * d_k * signs
     inputs["w_q"][:, d_k:] *= -1
     return inputs
 
@@ -616,6 +616,20 @@ MHA = Exercise(
             slip(mha, "q.shape[-1] ** 0.5", "x.shape[-1] ** 0.5"),
             "You divide by √d_model. How many products does the score of one head "
             "add up?",
+        ),
+        Wrong(
+            "Scores are divided by the root of all heads' width.",
+            "scale",
+            slip(mha, "q.shape[-1] ** 0.5", "w_q.shape[1] ** 0.5"),
+            "You divide by √(h·d_k). How many products does the score of one head add "
+            "up?",
+        ),
+        Wrong(
+            "Scores are divided by the root of d_v.",
+            "heads",
+            slip(mha, "q.shape[-1] ** 0.5", "v.shape[-1] ** 0.5"),
+            "You divide by √d_v. Which width does a dot product of a query and a key "
+            "run over?",
         ),
         Wrong(
             "Scores are divided by d_k.",

@@ -806,6 +806,12 @@ GATE = Exercise(
             "You made the other terms larger, as dropout does. What are their gates?",
         ),
         Wrong(
+            "A gate has no sign.",
+            "any",
+            slip(gated, "gate[..., None, None]", "gate.abs()[..., None, None]"),
+            "Your gates have lost their sign. What does a gate of -1 make of a term?",
+        ),
+        Wrong(
             "A gate is open or shut.",
             "any",
             slip(gated, "gate[..., None, None]", "(gate != 0)[..., None, None]"),

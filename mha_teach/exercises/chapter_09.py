@@ -416,6 +416,18 @@ BUG = Exercise(
             "first addition?",
         ),
         Wrong(
+            "The first map needs no bias.",
+            "silent attention",
+            slip(finish, "y @ w_in + b_in", "y @ w_in"),
+            "The network has lost a bias on the way in. What is added before the bend?",
+        ),
+        Wrong(
+            "The second map needs no bias.",
+            "silent attention",
+            slip(finish, "@ w_out + b_out", "@ w_out"),
+            "The network has lost a bias on the way out. What is added after w_out?",
+        ),
+        Wrong(
             "One bend is as good as another.",
             "silent attention",
             slip(finish, "F.gelu", "F.relu"),
@@ -807,6 +819,13 @@ BLOCK = Exercise(
             slip(block, "(y @ w_in)", f"({_NORM_X} @ w_in)"),
             "Your network never sees what attention brought. Which of the two is later "
             "in the stream?",
+        ),
+        Wrong(
+            "A block is causal.",
+            "attention",
+            slip(block, _MASK, "x @ w_v, torch.ones_like(mask).tril())"),
+            "All may look at all here, and your tokens look at none after them. Which "
+            "argument says who may look at whom?",
         ),
         Wrong(
             "A mask is causal or it is none.",
