@@ -102,6 +102,25 @@ def test_a_wrong_shape_is_shown_by_axis(capsys):
     assert "): 2 axes, not 3\n" in capsys.readouterr().out
 
 
+def test_an_answer_that_returns_nothing_now_and_then_is_tried(capsys):
+    right = EXERCISES["07-mha"].reference
+
+    def half(x, w_q, w_k, w_v, w_o, h):
+        return right(x, w_q, w_k, w_v, w_o, h) if x.shape[1] == 1 else None
+
+    report = check("07-mha", half)
+    outcomes = {outcome.name: outcome.failure is None for outcome in report.outcomes}
+    assert outcomes["alone"]
+    assert not outcomes["heads"]
+    assert "NoneType" in capsys.readouterr().out
+
+
+def test_a_pair_that_holds_no_two_tensors_is_named(capsys):
+    right = EXERCISES["03-attention"].reference
+    check("03-attention", lambda q, k, v: (right(q, k, v)[0], None))
+    assert re.search(r"got       '\(.*\) and NoneType'\n", capsys.readouterr().out)
+
+
 def test_a_prediction_is_not_given_away(capsys):
     wrong = {**RIGHT_SHAPES, "output": (3, 5, 42), "parameters": 7}
     report = check("07-shapes", wrong)
