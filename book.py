@@ -30,6 +30,8 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 RECORD = VENV / "book.json"
 LOG = ROOT / "_build" / "set-up.log"
+BEFORE = LOG.with_name("venv-before")  # .venv as it was, while another is made
+LEAD_ASTRAY = ("PYTHONPATH", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER")
 
 PIP = ("-m", "pip", "--no-input", "--disable-pip-version-check", "install")
 
@@ -192,12 +194,13 @@ def set_up(steps):
     with only_one_set_up() as lock_file:
         started = time.monotonic()
         print("Setting up the book in .venv", flush=True)
-        if not usable():
-            make_environment()
-        todo = to_do(steps)
-        for number, step in enumerate(todo, start=1):
-            print(f"  {number}/{len(todo)} {step.title}", end=" ... ", flush=True)
-            print(f"{run(step, lock_file):.0f} s", flush=True)
+        with former_environment_kept():
+            if not usable():
+                make_environment()
+            todo = to_do(steps)
+            for number, step in enumerate(todo, start=1):
+                print(f"  {number}/{len(todo)} {step.title}", end=" ... ", flush=True)
+                print(f"{run(step, lock_file):.0f} s", flush=True)
         print(f"Ready after {time.monotonic() - started:.0f} s.", flush=True)
 
 
@@ -261,7 +264,10 @@ def make_environment():
             "  sudo apt install python{}.{}-venv".format(*sys.version_info)
         )
     try:
-        if VENV.exists():
+        whole = VENV.is_dir() and "interrupted" not in read_record()
+        if whole and not BEFORE.exists():
+            VENV.rename(BEFORE)
+        elif VENV.exists():
             shutil.rmtree(VENV)
         VENV.mkdir()
         write_record({"interrupted": "while making the environment"})
@@ -276,6 +282,20 @@ def make_environment():
     except (OSError, subprocess.CalledProcessError) as error:
         sys.exit(f"The environment could not be made in {VENV}: {error}")
     RECORD.unlink()
+
+
+@contextmanager
+def former_environment_kept():
+    """Put .venv back as it was if a new one cannot be made, as without a network."""
+    try:
+        yield
+    except SystemExit:
+        if BEFORE.exists():
+            shutil.rmtree(VENV, ignore_errors=True)
+            BEFORE.rename(VENV)
+            print(f"\n{VENV.name} is as it was.", flush=True)
+        raise
+    shutil.rmtree(BEFORE, ignore_errors=True)
 
 
 def run(step, lock_file):
@@ -351,8 +371,11 @@ TASKS = {
 def main(arguments):
     name, *options = arguments or ["help"]
     if name in TASKS:
+        for variable in LEAD_ASTRAY:  # out of .venv
+            os.environ.pop(variable, None)
         # As if .venv were activated, for what a task starts by name.
-        os.environ["PATH"] = f"{PYTHON.parent}{os.pathsep}{os.environ['PATH']}"
+        path = os.environ.get("PATH", os.defpath)
+        os.environ["PATH"] = f"{PYTHON.parent}{os.pathsep}{path}"
         task = TASKS[name]
         if options and options[0] in ("-h", "--help"):
             print(f"python3 book.py {name}\n\n  {task.__doc__}")

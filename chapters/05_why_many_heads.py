@@ -223,7 +223,9 @@ def right(readout, alpha):                        # share of each answer, once t
     average = torch.tensor([alpha, 1 - alpha]) @ torch.eye(16)[pairs]
     def loss(model, _):
         return answer_loss(model(average).unflatten(-1, (2, 16)), pairs)
-    train(readout, loss, steps=500, generator=torch.Generator(), learning_rate=0.02)
+    seed = torch.Generator()
+    if train(readout, loss, steps=500, generator=seed, learning_rate=0.02).interrupted:
+        raise KeyboardInterrupt
     answers = readout(average).unflatten(-1, (2, 16)).argmax(dim=-1)
     return (answers == pairs).float().mean(dim=0)
 

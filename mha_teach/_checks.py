@@ -5,6 +5,7 @@ value and the way out.
 """
 
 from collections.abc import Iterable
+from math import isfinite
 from numbers import Real
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -79,8 +80,23 @@ def _nearest_divisors(n: int, target: int) -> list[int]:
     return sorted(nearest[:4])
 
 
-def attention_arguments(q: Tensor, k: Tensor, v: Tensor, mask: Mask | None) -> None:
+def _require_scale(scale: float | None) -> None:
+    if scale is None or isinstance(scale, torch.SymFloat):
+        return
+    if isinstance(scale, bool) or not isinstance(scale, Real):
+        raise TypeError(
+            f"scale must be one number, got {type(scale).__name__}; pass a float, or "
+            "None for 1/√d_k"
+        )
+    if not isfinite(scale):
+        raise ValueError(f"scale={scale} makes every score nan or infinite")
+
+
+def attention_arguments(
+    q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scale: float | None = None
+) -> None:
     """Check the arguments of ``scaled_dot_product_attention``."""
+    _require_scale(scale)
     for name, tensor in {"q": q, "k": k, "v": v}.items():
         _require_floating(name, tensor)
         if tensor.dim() < 2:

@@ -112,7 +112,7 @@ def scaled_dot_product_attention(
     ----------
     Vaswani et al. (2017), "Attention Is All You Need", section 3.2.1, equation (1).
     """
-    _checks.attention_arguments(q, k, v, mask)
+    _checks.attention_arguments(q, k, v, mask, scale)
     weights = masked_softmax(scaled_scores(q, k, scale), _spelled_out(mask, q))
     return AttentionResult(weighted_sum(weights, v), weights)
 

@@ -174,15 +174,38 @@ def _one_thread() -> Iterator[None]:
 def answer_loss(
     logits: Float[Tensor, "batch answer symbol"], answer: Int[Tensor, "batch answer"]
 ) -> Float[Tensor, ""]:
-    """Return the cross-entropy in nats, the mean over all answers of all questions."""
+    """Return the cross-entropy in nats, the mean over all answers of all questions.
+
+    Raises
+    ------
+    ValueError
+        If there is not one answer for each of the logits' questions and answers.
+    """
+    _require_one_each(logits, answer)
     return F.cross_entropy(logits.flatten(0, 1), answer.flatten())
 
 
 def share_right(
     logits: Float[Tensor, "batch answer symbol"], answer: Int[Tensor, "batch answer"]
 ) -> float:
-    """Return the share of questions of which every answer is right."""
-    return (logits.argmax(dim=-1) == answer).all(dim=-1).float().mean().item()
+    """Return the share of questions of which every answer is right; nan is wrong.
+
+    Raises
+    ------
+    ValueError
+        If there is not one answer for each of the logits' questions and answers.
+    """
+    _require_one_each(logits, answer)
+    right = (logits.argmax(dim=-1) == answer) & ~logits.isnan().any(dim=-1)
+    return right.all(dim=-1).float().mean().item()
+
+
+def _require_one_each(logits: Tensor, answer: Tensor) -> None:
+    if logits.shape[:-1] != answer.shape:
+        raise ValueError(
+            f"answer has shape {tuple(answer.shape)}; logits of shape "
+            f"{tuple(logits.shape)} need {tuple(logits.shape[:-1])}, one for each row"
+        )
 
 
 def progress(items: Collection[T], label: str) -> Iterator[T]:

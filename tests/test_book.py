@@ -221,6 +221,36 @@ def test_an_environment_that_cannot_be_used_is_made_anew(book, spoil):
     assert not kept.exists()
 
 
+@pytest.mark.parametrize("spoil", [moved, broken_python])
+def test_what_cannot_be_made_anew_is_put_back(book, spoil, capsys):
+    """As without a network: a reader's environment is not lost for it."""
+    book.set_up((step(book, "libraries"),))
+    kept = keepsake(book)
+    spoil(book)
+    with pytest.raises(SystemExit, match="Could not install libraries"):
+        book.set_up((step(book, "libraries", code="exit(1)"),))
+    assert kept.exists()
+    assert ".venv is as it was.\n" in capsys.readouterr().out
+    book.set_up((step(book, "libraries"),))
+    assert not kept.exists()
+    assert not book.BEFORE.exists()
+
+
+@posix
+def test_an_environment_set_aside_outlives_a_set_up_that_is_killed(book):
+    book.set_up((step(book, "libraries"),))
+    kept = keepsake(book)
+    moved(book)
+    dies = step(book, "libraries", code="import os; os.kill(os.getppid(), 9)")
+    driver = f"import book; book.set_up((book.{dies!r},))"
+    ended = subprocess.run([sys.executable, "-c", driver], cwd=book.ROOT)
+    assert ended.returncode == -signal.SIGKILL
+    wait_for_the_lock(book)
+    with pytest.raises(SystemExit, match="Could not install libraries"):
+        book.set_up((step(book, "libraries", code="exit(1)"),))
+    assert kept.exists()
+
+
 def makes_package(book, name):
     """A step that installs a package, as far as a folder is one."""
     code = "import pathlib, site; folder = pathlib.Path(site.getsitepackages()[-1])"
@@ -512,6 +542,15 @@ def test_the_other_tasks_set_up_and_hand_over(book, commands, words, steps, comm
 def test_the_environment_comes_first_on_the_path(book, commands):
     task(book, "doctor")
     assert os.environ["PATH"].startswith(str(book.PYTHON.parent) + os.pathsep)
+
+
+@pytest.mark.parametrize("variable", ["PYTHONPATH", "PIP_TARGET", "PIP_USER"])
+def test_what_leads_out_of_the_environment_is_left_aside(
+    book, commands, monkeypatch, variable
+):
+    monkeypatch.setenv(variable, "/elsewhere")
+    task(book, "doctor")
+    assert variable not in os.environ
 
 
 def test_what_the_tasks_and_the_set_up_name_is_there(book):

@@ -17,10 +17,10 @@ def bools(*shape):
     return torch.ones(shape, dtype=torch.bool)
 
 
-def sdpa(p, q=(5, 7), k=(11, 7), v=(11, 13), mask=None):
+def sdpa(p, q=(5, 7), k=(11, 7), v=(11, 13), mask=None, **options):
     """Call the free function with tensors of these shapes, or with what is given."""
     q, k, v = (torch.randn(x) if isinstance(x, tuple) else x for x in (q, k, v))
-    return p.scaled_dot_product_attention(q, k, v, mask)
+    return p.scaled_dot_product_attention(q, k, v, mask, **options)
 
 
 def build(p, d_model=21, num_heads=3, **sizes):
@@ -543,6 +543,24 @@ ERRORS = {
         "batch_size=7 contradicts the mask, which has 2",
     ),
     # heads
+    "a scale for each query": (
+        lambda p: sdpa(p, scale=torch.ones(5, 1)),
+        TypeError,
+        "scale must be one number, got Tensor; pass a float, or None for 1/√d_k",
+    ),
+    "a scale of nan": (
+        lambda p: sdpa(p, scale=float("nan")),
+        ValueError,
+        "scale=nan makes every score nan or infinite",
+    ),
+    "contributions of another module's trace": (
+        lambda p: p.heads.contributions(
+            build(p, num_heads=7), build(p).trace(torch.randn(5, 21))
+        ),
+        ValueError,
+        "the trace has num_heads=3 and d_v=7, the module num_heads=7 and d_v=3; pass "
+        "the module that made the trace",
+    ),
     "entropy of a list": (
         lambda p: p.heads.entropy([[1.0]]),
         TypeError,

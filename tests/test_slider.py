@@ -65,6 +65,11 @@ def test_a_saved_notebook_shows_the_picture_of_the_moment(slider):
     assert bundle[VIEW]["model_id"] == slider.model_id
 
 
+def test_a_name_is_text_and_not_markup():
+    slider = Slider(lambda _: "", "<b>w", start=0, low=0, high=1, step=1)
+    assert "Here &lt;b&gt;w = 0." in slider._repr_mimebundle_()[0]["text/html"]
+
+
 def test_whole_steps_have_no_decimals(drawn):
     draw = lambda value: drawn.append(value) or ""  # noqa: E731
     slider = Slider(draw, "n", start=2, low=0, high=8, step=2)

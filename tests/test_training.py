@@ -1,6 +1,8 @@
 """The loop learns, repeats itself, can be stopped; its progress leaves no trace."""
 
+import importlib
 import math
+import re
 import signal
 import sys
 from types import SimpleNamespace
@@ -77,6 +79,21 @@ def test_a_question_is_right_only_if_every_answer_is():
     chosen = torch.tensor([[0, 1], [0, 2], [1, 1], [2, 2], [0, 1]])
     logits = torch.nn.functional.one_hot(chosen, 3).float()
     assert share_right(logits, answer) == pytest.approx(2 / 5)
+
+
+def test_nan_is_no_right_answer():
+    logits = torch.full((2, 2, 3), math.nan)
+    logits[1] = torch.tensor([1.0, 0, 0])
+    assert share_right(logits, torch.zeros(2, 2).long()) == pytest.approx(1 / 2)
+
+
+@pytest.mark.parametrize("measure", ["answer_loss", "share_right"])
+@pytest.mark.parametrize("shape", [(2, 3), (2,), (3, 1), ()])
+def test_every_answer_is_asked_for(plain, measure, shape):
+    training = importlib.import_module("mha_teach.training")
+    message = re.escape(f"answer has shape {shape}; logits of shape (3, 2, 4) need")
+    with pytest.raises(ValueError, match=message):
+        getattr(training, measure)(torch.zeros(3, 2, 4), torch.zeros(shape).long())
 
 
 def test_two_heads_learn_two_lookups():

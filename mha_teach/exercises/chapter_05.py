@@ -791,8 +791,8 @@ HAND = Exercise(
             "A value may have any sign.",
             "letters",
             slip(by_hand, "[letter, letter]", "[-letter, -letter]"),
-            "The letter is never the largest number that a head brings. Which column of "
-            "W^V does it pick, and with which sign?",
+            "The letter is never the largest number that a head brings. Which column "
+            "of W^V does it pick, and with which sign?",
         ),
         Wrong(
             "One head's values serve both.",

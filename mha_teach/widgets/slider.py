@@ -1,6 +1,7 @@
 """A slider above a picture, where only a kernel can compute what the picture shows."""
 
 from collections.abc import Callable
+from html import escape
 
 import anywidget
 import traitlets
@@ -87,6 +88,6 @@ class Slider(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs):
         bundle, metadata = super()._repr_mimebundle_(**kwargs)
         words = f"{self.name} = {self.value:.{self.decimals}f}"
-        how = f"<p>Here {words}. To move it, run the notebook.</p>"
+        how = f"<p>Here {escape(words)}. To move it, run the notebook.</p>"
         still = {"text/html": self.picture + how, "text/plain": words}
         return bundle | still, metadata
