@@ -52,7 +52,7 @@ def head_sizes(
             raise TypeError(f"{name} must be an int, got {size!r}")
         if size < 1:
             raise ValueError(f"{name}={size} must be at least 1")
-    if isinstance(dropout, bool) or not isinstance(dropout, Real):
+    if not _is_number(dropout):
         raise TypeError(f"dropout must be a number, got {dropout!r}")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout={dropout} is out of range; use 0 <= dropout < 1")
@@ -80,10 +80,14 @@ def _nearest_divisors(n: int, target: int) -> list[int]:
     return sorted(nearest[:4])
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def _require_scale(scale: float | None) -> None:
     if scale is None or isinstance(scale, torch.SymFloat):
         return
-    if isinstance(scale, bool) or not isinstance(scale, Real):
+    if not _is_number(scale):
         raise TypeError(
             f"scale must be one number, got {type(scale).__name__}; pass a float, or "
             "None for 1/√d_k"
@@ -93,7 +97,7 @@ def _require_scale(scale: float | None) -> None:
 
 
 def attention_arguments(
-    q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scale: float | None = None
+    q: Tensor, k: Tensor, v: Tensor, mask: Mask | None, scale: float | None
 ) -> None:
     """Check the arguments of ``scaled_dot_product_attention``."""
     _require_scale(scale)
@@ -147,6 +151,17 @@ def weights_arguments(weights: Tensor, mask: Mask | None) -> None:
         raise ValueError(
             f"mask forbids a key that has weight {leaked.max().item():.3g}; pass the "
             "mask that made these weights (True = may attend)"
+        )
+
+
+def own_trace(module: "MultiHeadAttention", head_outputs: Tensor) -> None:
+    """Check that head outputs may come from a module: its heads, of its width."""
+    num_heads, d_v = head_outputs.shape[-3], head_outputs.shape[-1]
+    if (num_heads, d_v) != (module.num_heads, module.d_v):
+        raise ValueError(
+            f"the trace has num_heads={num_heads} and d_v={d_v}, the module "
+            f"num_heads={module.num_heads} and d_v={module.d_v}; pass the module that "
+            "made the trace"
         )
 
 

@@ -103,13 +103,7 @@ def contributions(
     Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits", section
     "Attention Heads are Independent and Additive".
     """
-    heads, d_v = trace.head_outputs.shape[-3], trace.head_outputs.shape[-1]
-    if (heads, d_v) != (module.num_heads, module.d_v):
-        raise ValueError(
-            f"the trace has num_heads={heads} and d_v={d_v}, the module "
-            f"num_heads={module.num_heads} and d_v={module.d_v}; pass the module that "
-            "made the trace"
-        )
+    _checks.own_trace(module, trace.head_outputs)
     # Under autocast a trace is narrower than the weights.
     weight = module.out_proj.weight.to(trace.head_outputs.dtype)
     blocks = weight.unflatten(-1, (module.num_heads, module.d_v))

@@ -35,6 +35,13 @@ def plain():
 
 
 @pytest.fixture
+def in_chapters(monkeypatch):
+    """Run code where chapters run, with their figures shown to nobody."""
+    monkeypatch.chdir(ROOT / "chapters")
+    monkeypatch.setattr("mha_teach.plots.display", lambda *_, **__: None)
+
+
+@pytest.fixture
 def users(plain):
     """``mha_teach.widgets`` as users import it, without assertions on annotations."""
     return importlib.import_module("mha_teach.widgets")

@@ -4,7 +4,7 @@ import jupytext
 import pytest
 
 from conftest import ROOT
-from mha_teach import models, plots
+from mha_teach import models
 
 CHAPTERS = [
     path
@@ -19,13 +19,12 @@ def test_there_are_chapters_with_an_encoder():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+@pytest.mark.usefixtures("in_chapters")
 def test_a_chapter_runs_through_without_the_encoder(chapter, monkeypatch, capsys):
     def missing():
         raise models.ModelNotInstalledError("no encoder here")
 
     monkeypatch.setattr(models, "load_minilm", missing)
-    monkeypatch.setattr(plots, "display", lambda *_, **__: None)
-    monkeypatch.chdir(chapter.parent)
     names = {"__name__": "chapter"}
     for cell in jupytext.read(chapter).cells:
         if cell.cell_type == "code":

@@ -4,7 +4,6 @@ import jupytext
 import pytest
 
 from conftest import ROOT
-from mha_teach import plots
 from tools.notebooks import tags
 
 SLIPS = {
@@ -22,10 +21,8 @@ def chapter(request):
 
 
 @pytest.fixture
-def run(chapter, monkeypatch):
+def run(chapter, in_chapters):
     """Run a chapter as far as its folded solution, what is typed, and two cells."""
-    monkeypatch.chdir(ROOT / "chapters")
-    monkeypatch.setattr(plots, "display", lambda *_, **__: None)
     notebook = jupytext.read(ROOT / "chapters" / f"{chapter}.py")
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     (at,) = [i for i, cell in enumerate(code) if "solution" in tags(cell)]

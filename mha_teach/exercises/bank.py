@@ -22,6 +22,11 @@ from mha_teach.exercises._settings import neutral
 Inputs = dict[str, Any]
 Seed = int | str | None
 
+LOST_AXIS = (
+    "An axis of size 1 is an axis still. Which line loses one, or takes one for "
+    "another?"
+)
+
 
 class Draw:
     """Random sizes and tensors; the same key gives the same ones, in this order."""

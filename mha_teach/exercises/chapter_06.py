@@ -517,6 +517,29 @@ def _refusal(function, inputs):
     return "an error"
 
 
+def _of_nobody_and_of_one(draw_nobody, of_one):
+    """Return the two properties that split and merge share: no axis is ever lost."""
+    return (
+        Property(
+            "nobody",
+            "a batch of no sentences",
+            "Which axes should be left, even of no sentence?",
+            draw=draw_nobody,
+            observe=shape,
+            on_error="With no sentence there is no number. Which line needs one, to "
+            "infer a -1 from it or to look at it?",
+        ),
+        Property(
+            "one",
+            "one sentence, one head, one token, heads of width 1: every axis stays",
+            "Put 1 for one of the sizes, and write the shape after each line. Which "
+            "line does something else than before?",
+            observe=of_one,
+            compared="what an axis of length 1 changes",
+        ),
+    )
+
+
 SPLIT = Exercise(
     id="06-split",
     title="Split",
@@ -553,23 +576,7 @@ SPLIT = Exercise(
             "Which columns does your head 0 hold, and which stand side by side in x?",
             draw=_named_columns,
         ),
-        Property(
-            "nobody",
-            "a batch of no sentences",
-            "Which axes should be left, even of no sentence?",
-            draw=_no_sentence,
-            observe=shape,
-            on_error="With no sentence there is no number. Which line needs one, to "
-            "infer a -1 from it or to look at it?",
-        ),
-        Property(
-            "one",
-            "one sentence, one head, one token, heads of width 1: every axis stays",
-            "Put 1 for one of the sizes, and write the shape after each line. Which "
-            "line does something else than before?",
-            observe=_split_of_one,
-            compared="what an axis of length 1 changes",
-        ),
+        *_of_nobody_and_of_one(_no_sentence, _split_of_one),
         Property(
             "refuses",
             "columns that h does not divide: an error",
@@ -815,23 +822,7 @@ MERGE = Exercise(
             "next? Which rows of W^O will they meet?",
             draw=_columns_named_by_head,
         ),
-        Property(
-            "nobody",
-            "a batch of no sentences",
-            "Which axes should be left, even of no sentence?",
-            draw=_no_head_outputs,
-            observe=shape,
-            on_error="With no sentence there is no number. Which line needs one, to "
-            "infer a -1 from it or to look at it?",
-        ),
-        Property(
-            "one",
-            "one sentence, one head, one token, heads of width 1: every axis stays",
-            "Put 1 for one of the sizes, and write the shape after each line. Which "
-            "line does something else than before?",
-            observe=_merge_of_one,
-            compared="what an axis of length 1 changes",
-        ),
+        *_of_nobody_and_of_one(_no_head_outputs, _merge_of_one),
     ),
     hints=(
         "Go through split backwards: first the two axes change places again, then two "

@@ -9,6 +9,7 @@ from torch import nn
 from mha_teach import MultiHeadAttention
 from mha_teach.exercises import _chapter_08_right as right
 from mha_teach.exercises.bank import (
+    LOST_AXIS,
     Draw,
     Exercise,
     Inputs,
@@ -220,12 +221,6 @@ PREDICT = Exercise(
 )
 
 
-_LOST_AXIS = (
-    "An axis of size 1 is an axis still. Which line loses one, or takes one for "
-    "another?"
-)
-
-
 def terms(head_outputs, out_weight, out_bias):
     """Return one term per head and, last, the bias: they add up to the output."""
     h, d_v = head_outputs.shape[1], head_outputs.shape[3]
@@ -318,8 +313,8 @@ BUG = Exercise(
         Property(
             "single",
             "one sentence, one token, one number per head: all four axes stay",
-            _LOST_AXIS,
-            on_error=_LOST_AXIS,
+            LOST_AXIS,
+            on_error=LOST_AXIS,
             draw=_one_of_each,
         ),
     ),
@@ -653,8 +648,8 @@ GATE = Exercise(
         Property(
             "single",
             "one sequence of one token, d_model = 1: all axes stay",
-            _LOST_AXIS,
-            on_error=_LOST_AXIS,
+            LOST_AXIS,
+            on_error=LOST_AXIS,
             draw=_one_token,
         ),
     ),

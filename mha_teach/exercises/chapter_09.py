@@ -7,6 +7,7 @@ from mha_teach import MultiHeadAttention, scaled_dot_product_attention
 from mha_teach.exercises import _chapter_09_right as right
 from mha_teach.exercises._compare import as_tensor
 from mha_teach.exercises.bank import (
+    LOST_AXIS,
     Draw,
     Exercise,
     Inputs,
@@ -241,12 +242,6 @@ PREDICT = Exercise(
 )
 
 
-_LOST_AXIS = (
-    "An axis of size 1 is an axis still. Which line loses one, or takes one for "
-    "another?"
-)
-
-
 def finish(x, attended, w_in, b_in, w_out, b_out):
     """Take what attention brings through the rest of a block."""
     y = F.layer_norm(x + attended, x.shape[-1:])
@@ -352,8 +347,8 @@ BUG = Exercise(
         Property(
             "single",
             "one sentence of one token: all three axes stay",
-            _LOST_AXIS,
-            on_error=_LOST_AXIS,
+            LOST_AXIS,
+            on_error=LOST_AXIS,
             draw=_one_token,
         ),
     ),
@@ -502,16 +497,15 @@ def _network_alone(draw: Draw) -> Inputs:
     return inputs
 
 
-def _attention_alone(draw: Draw) -> Inputs:
-    inputs = _whole_block(draw)
-    inputs["mask"].fill_(True)
-    inputs["w_out"].zero_()
-    return inputs
-
-
 def _everyone_sees_everyone(draw: Draw) -> Inputs:
     inputs = _whole_block(draw)
     inputs["mask"].fill_(True)
+    return inputs
+
+
+def _attention_alone(draw: Draw) -> Inputs:
+    inputs = _everyone_sees_everyone(draw)
+    inputs["w_out"].zero_()
     return inputs
 
 
@@ -616,8 +610,8 @@ BLOCK = Exercise(
         Property(
             "single",
             "one sentence of one token, d_k = d_v = 1: all three axes stay",
-            _LOST_AXIS,
-            on_error=_LOST_AXIS,
+            LOST_AXIS,
+            on_error=LOST_AXIS,
             draw=_one_token_alone,
         ),
     ),
