@@ -8,7 +8,7 @@
 # - write one head from memory and say the shape of every line,
 # - show what one head cannot do and two can,
 # - say what more heads, or wider ones, do to shapes, parameters and accuracy,
-# - name five rules of practice, each with a line of code that fails when it is broken.
+# - name five rules of practice, each with a line of code that shows it.
 #
 # **Before you start.** You need Python and a little linear algebra: a vector, a matrix, their product. Symbols are in the
 # [notation](notation.md). Reading and running takes 30 minutes. Each part names the chapter that takes its time.
@@ -103,7 +103,8 @@ def head(x, w_q, w_k, w_v):                       # x (n, d_model)
     output = weights @ v                          # (n, d_v)
     return output, weights
 
-one_before = 20 * place @ torch.ones(5).diag(-1)  # place i asks for place i - 1
+# a diagonal of ones, one step below the middle: place i asks for place i - 1
+one_before = 20 * place @ torch.ones(5).diag(-1)
 output, weights = head(x, one_before, place, word)
 assert weights.shape == (3, 3) and output.shape == (3, 5)
 
@@ -153,7 +154,7 @@ for text in ("dog bites man", "man bites dog"):
     before, _ = head(vectors(text), one_before, place, word)
     after, _ = head(vectors(text), one_after, place, word)
     both = torch.cat([before, after], dim=-1)     # (n, h * d_v), before W^O
-    subject, object = both[1].unflatten(-1, (2, 5)).argmax(dim=-1)
+    subject, object = both[1].unflatten(-1, (2, 5)).argmax(dim=-1)  # 10 = 2 * 5
     print(f"{text}:  {vocabulary[subject]} bites, {vocabulary[object]} is bitten")
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
@@ -206,10 +207,10 @@ assert all(accuracy[1, width] < 0.2 for width in (2, 4, 8, 16))
 assert accuracy[2, 8] > 0.95 and accuracy[8, 2] < 0.5
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# One head looks at both places and fails, at every width: a matrix cannot take two letters in order out of one average. (A small
-# network behind it, or a second layer, can: [chapter 5](05_why_many_heads.ipynb).) Two heads of width 8 look at one place each and
-# hardly ever fail. `q` holds as many numbers as before; parameters grow with the values. And number is not all: at width 2 eight
-# heads fail as well, at least after so short a training.
+# One head looks at both places and fails, at every width: from one average, no matrix can always name both letters in order. (A
+# small network behind it, or a second layer, can: [chapter 5](05_why_many_heads.ipynb).) Two heads of width 8 look at one place
+# each and hardly ever fail. `q` holds as many numbers as before; parameters grow with the values. And number is not all: at width 2
+# eight heads fail as well, at least after so short a training.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## And with *soft*?
@@ -251,7 +252,7 @@ if encoder.pretrained:
 #
 # 1. **Divide by $\sqrt{d_k}$, the width of one head**, not of the token. ([Chapter 2](02_scaling.ipynb))
 # 2. **Know what True means.** A *mask* is a table that says who may look at whom; a *causal* one lets no token see a later one. In this book
-#    and in `F.scaled_dot_product_attention` True is *may*, in `nn.MultiheadAttention` it is *may not*. So replace the last token: nothing
+#    and in PyTorch's `scaled_dot_product_attention` True is *may*, in `nn.MultiheadAttention` it is *may not*. So replace the last token: nothing
 #    before it may move. ([Chapter 4](04_masks.ipynb))
 # 3. **Cut the columns of `x @ W`, not the list of its numbers.** A `reshape` to the right shape gives a head pieces of some tokens and nothing
 #    of others. So replace one token: only its row of `q` may move. ([Chapter 6](06_split_and_merge.ipynb))
@@ -261,11 +262,13 @@ if encoder.pretrained:
 #    ([Chapter 8](08_heads_add_up.ipynb))
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# Whoever breaks the first three gets the right shapes and no error. So here is a line for each rule, from 1 to 5, that fails instead.
+# Whoever breaks the first three gets the right shapes and no error. So here is a line for each rule, from 1 to 5. The first three
+# fail when their rule is broken; the other two show what theirs say. (The tokens of `x` have an axis in front, for texts: here
+# there is one.)
 
 # %% slideshow={"slide_type": "fragment"}
 layer, causal = MultiHeadAttention(24, num_heads=4), masks.causal(7)
-x = torch.randn(1, 7, 24)
+x = torch.randn(1, 7, 24)                         # (text, token, number)
 x_new = torch.cat([x[:, :-1], torch.randn(1, 1, 24)], dim=1)       # another last token
 trace, after = layer.trace(x, mask=causal), layer.trace(x_new, mask=causal)
 without_2 = layer(x, mask=causal, head_gate=heads.ablate(4, [2]))
@@ -304,4 +307,4 @@ assert torch.allclose(without_2, trace.output - share, atol=1e-5)
 # | $\mathrm{head}$ | `output` of `head` | (n, d_v) |
 # | $[\,\mathrm{head}_1 \cdots \mathrm{head}_h\,]\,W^O$ | `trace.output` | (n, d_model) |
 #
-# All of it was first written down in [Vaswani et al. (2017)](references.md#vaswani-2017).
+# Multi-head attention was first written down in [Vaswani et al. (2017)](references.md#vaswani-2017).

@@ -52,8 +52,8 @@ except KeyError as error:
 #
 # $$ q \cdot k = q_1 k_1 + q_2 k_2 + \cdots + q_{d_k} k_{d_k} $$
 #
-# For vectors of length 1 it is 1 if they point the same way, 0 at a right angle, and negative beyond. `keys @ query` computes it
-# for all $n_k = 6$ keys at once.
+# where $d_k$ is their width, here 384. For vectors of length 1 it is 1 if they point the same way, 0 at a right angle, and negative beyond.
+# `keys @ query` computes it for all $n_k = 6$ keys at once.
 #
 # > **Predict.** Which key fits *baguette* best, and which comes second? Is any fit zero?
 
@@ -120,11 +120,13 @@ if encoder.pretrained:
     gap = (keys @ query)[bread] - (keys @ query)[juice]
     assert 0.385 < gap < 0.395 and 45 < (10 * gap).exp() < 55
     assert 0.7 < weights[bread] < 0.74 and 1.8 < price < 2.0
+    extra = weights * (prices - 1)
+    assert extra.argsort(descending=True)[:2].tolist() == [cake, soup]
     assert weights.argsort(descending=True)[:2].tolist() == [bread, cake]
 
 # %% [markdown]
-# At $T = 1$ the answer is close to the plain mean. At 0.1 *bread* gets almost three quarters, and the answer drops to 1.9, not to 1:
-# *cake* and *coffee* also count.
+# At $T = 1$ the answer is close to the plain mean. At 0.1 *bread* gets almost three quarters, and the answer drops to 1.9, not to
+# 1: small shares of *cake* and *soup*, the dearest, still count.
 #
 # ## Three steps
 #
@@ -206,8 +208,8 @@ assert (torch.linalg.solve(corners, torch.tensor([1.0, 0.5, 1.0])) > 0.1).all()
 assert not ((torch.randn(1000, 2) @ plane.mT).argmax(dim=-1) == 0).any()
 
 # %% [markdown]
-# B gets over six times as much as A, although the query *is* A. A dot product is no distance. It is the length of the query times that
-# of the key times the cosine of the angle between them. B reaches further in the query's direction.
+# With the query on A, B gets over six times as much, although the query *is* A. A dot product is no distance. It is the length of
+# the query times that of the key times the cosine of the angle between them. B reaches further in the query's direction.
 #
 # Nowhere does A alone get the most. It lies inside the triangle of the others, and so is an average of them, say
 # $A = \alpha B + \beta C + \gamma D$. Multiply by $q$: its score is the same average of their scores, and no average exceeds the
@@ -218,7 +220,8 @@ assert not ((torch.randn(1000, 2) @ plane.mT).argmax(dim=-1) == 0).any()
 #
 # $$ |q - k|^2 = (q - k) \cdot (q - k) = |q|^2 + |k|^2 - 2\, q \cdot k \tag{2} $$
 #
-# $|q|^2$ is the same for all keys. If the keys have one length, so is $|k|^2$, and a smaller distance *is* a larger dot product.
+# $|q|^2$ is the same for all keys. If the keys have one length, $|k|^2$ is the same, too, and a smaller distance *is* a larger dot
+# product.
 
 # %% tags=["guard"]
 q, k = torch.randn(1000, 3), F.normalize(torch.randn(7, 3), dim=-1)

@@ -47,8 +47,9 @@ plots.show(
         {"scores (query, key)": [theirs]}, ["layer 3, head 1"], tokens, columns=tokens
     ),
     alt="The scores of one head, purple above 0 and orange below. Each 'the' scores "
-    "the noun after it high, and 'it' scores 'cat' high; the noun's score for 'the' "
-    "and that of 'cat' for 'it' are lower. Most rows are highest at '[CLS]'.",
+    "the noun after it high, the second one above 3, and so does 'it' the 'cat'. Back, "
+    "'mat' scores 'the' near 0, 'cat' scores 'it' below 1. Most rows are highest at "
+    "'[CLS]'.",
 )
 
 # %% tags=["guard"]

@@ -62,8 +62,9 @@ plots.show(
     figure,
     alt="Two maps of one head over 6 real tokens and 7 padding tokens; a number in "
     "each real row says how much it gives to padding. With every look allowed it is "
-    "much, above all for the last two. With padding forbidden it is zero, and the "
-    "columns are blank; the rows of padding are still there.",
+    "almost half on average, more than three quarters in the last two. With padding "
+    "forbidden it is zero, and the columns are blank; the rows of padding are still "
+    "there.",
 )
 
 # %% tags=["guard"]
@@ -141,7 +142,7 @@ assert (kept - zeroed[0, 0]).abs() > 1e-3
 
 # %% [markdown]
 # The rows no longer sum to one, and what query 0 keeps of its one value depends on forbidden scores: the future has a hand in it.
-# Dividing takes it out, and leads where $-\infty$ was from the start.
+# Dividing takes it out, and gives what $-\infty$ had given at once.
 #
 # ## Which shape does a mask have?
 #
@@ -198,9 +199,9 @@ assert blind.verdicts() == ["sees nobody"] * 6 and not blind.look().change.any()
 # at most, as a row of the mask belongs to one query.
 #
 # That makes the *leak test*: **change what must stay hidden, and nothing may move.** It finds only what it changes: let *cat* look
-# at token 4, replace token 5 alone, and all is still. So each token needs its turn. And a mask that forbids every look passes. So
-# there is another half: **change what may be seen, and something must move.** What must be hidden you take from what the model is
-# for, not from the mask under test, which always agrees with itself.
+# at token 4, replace token 5 alone, and no output before it moves. So each token needs its turn. And a mask that forbids every look
+# passes. So there is another half: **change what may be seen, and something must move.** What must be hidden you take from what the
+# model is for, not from the mask under test, which always agrees with itself.
 #
 # ## Where does the triangle sit?
 #
@@ -421,8 +422,8 @@ assert torch.allclose(output[0], v[0])
 
 # %% [markdown]
 # **The inverted mask**, `~causal`, lets each token see its future alone. The last one sees nobody, and PyTorch's function gives
-# zeros, not even a nan. One line finds it: token 0 may see itself alone, so output 0 must be value 0. **The mask that allows
-# nothing** is found by the second half alone.
+# zeros, not even a nan. One more look finds it: token 0 may see itself alone, so output 0 must be value 0, and is not. **The mask
+# that allows nothing** is found by the second half alone.
 #
 # **Padding that hides queries**, (batch, 1, n_q, 1), silences outputs that nobody reads, and lets every word look at padding. Padding
 # hides *keys*: in the map at the top its rows are still there.
@@ -485,6 +486,6 @@ assert "must match" in refusals[0] and "mask[:, None]" in refusals[1]
 #
 # - [Vaswani et al. (2017)](references.md#vaswani-2017), section 3.2.3, mask the future by $-\infty$.
 # - PyTorch describes the masks of its [function](references.md#torch-sdpa) and its [module](references.md#torch-mha).
-# - [Public issues and pull requests](references.md#mask-issues) show two of the slips; [three more](references.md#torch-issues) tell of
+# - [Public issues and pull requests](references.md#mask-issues) show two of the slips; [four more](references.md#torch-issues) tell of
 #   the empty row and of `is_causal`.
 # - [Jiang et al. (2023)](references.md#jiang-2023) build a language model on a window.

@@ -14,7 +14,7 @@
 #
 # **Before you start.** You know one head: queries, keys, values and the division by $\sqrt{d_k}$ ([chapter
 # 3](03_queries_keys_values.ipynb); [chapter 2](02_scaling.ipynb) will do). Why a layer wants several is [chapter
-# 5](05_why_many_heads.ipynb). Reading and running takes 35 minutes; the [exercises](exercises/06_split_and_merge.ipynb) take 30,
+# 5](05_why_many_heads.ipynb). Reading and running takes 40 minutes; the [exercises](exercises/06_split_and_merge.ipynb) take 30,
 # and an optional 20.
 
 # %% slideshow={"slide_type": "skip"}
@@ -140,7 +140,8 @@ assert looped.shape == (batch, n, h * d_v) and output.shape == x.shape
 # > Would six do?
 
 # %% tags=["S1-10", "S0-14", "S1-9"] slideshow={"slide_type": "subslide"}
-w_q, w_k, w_v = (torch.cat(each, dim=1) for each in zip(*heads, strict=True))
+all_w_q, all_w_k, all_w_v = zip(*heads, strict=True)
+w_q, w_k, w_v = (torch.cat(each, dim=1) for each in (all_w_q, all_w_k, all_w_v))
 
 def split(t, h=2):                                # (…, n, h * width)
     return t.unflatten(-1, (h, -1)).transpose(-3, -2)
@@ -213,8 +214,8 @@ assert (split(named) // 10 == torch.arange(n)[:, None]).all()
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Which step moves the numbers?
 #
-# (On a first evening you may skip this section.) In memory a tensor is one long list. Its *strides* say how many places one step along each
-# axis is.
+# (On a first evening you may skip this section, and with it what the goals say of memory and `view`.) In memory a tensor is one
+# long list. Its *strides* say how many places one step along each axis is.
 #
 # > **Predict.** `named` lies there as 0, 1, …, 39. How many of its 40 numbers does `split` move? And `merge`, once attention has written
 # > its result, head by head?
@@ -271,16 +272,19 @@ assert not guessed and split(empty).shape == (0, h, n, d_k)
 assert merge(split(empty)).shape == (0, n, h * d_k)
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Only for the first: a test with one head or one token sees nothing. You will often read that `view` needs contiguous memory. It
-# needs (4), and that only to join axes: `split(named)` is not contiguous, and still its tokens can be viewed in pairs.
+# Only for the first. With one head its axis does not count, with one token the strides are (5, 5, 1), and (4) holds. So a test with
+# one head or one token sees nothing. You will often read that `view` needs contiguous memory. It needs (4), and that only to join
+# axes: `split(named)` is not contiguous, and still its tokens can be viewed in pairs.
 #
-# The error is the lucky case. `reshape` and `flatten` do not raise; where `view` cannot, they copy. But no copy makes up for a
-# transpose that is missing. Whoever leaves it out to silence the error gets a merge that undoes *or reshape?* above, not `split`.
+# The error is the lucky case. `reshape`, `flatten` and `.contiguous().view(…)` do not raise; where `view` cannot, they copy. But no
+# copy makes up for a transpose that is missing. Whoever leaves it out to silence the error gets a merge that undoes *or reshape?*
+# above, not `split`.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Equal to the library?
 #
-# We give the module of this book our matrices, transposed, as `nn.Linear` keeps them, and a causal mask: no token sees a later one.
+# We give the module of this book our matrices, transposed, as PyTorch's layer `nn.Linear` keeps them, and a causal mask: no token
+# sees a later one.
 
 # %% slideshow={"slide_type": "subslide"}
 module = MultiHeadAttention(d_model, h, d_k=d_k, d_v=d_v, bias=False)

@@ -12,7 +12,8 @@
 #
 # **Before you start.** You can write one head with a mask, from chapters [1](01_soft_lookup.ipynb) to [4](04_masks.ipynb) or from
 # elsewhere. If you come from [chapter 6](06_split_and_merge.ipynb), run the cells above *The class* and read on there. Reading and
-# running takes 50 minutes, typing the class 15 more; the [exercises](exercises/07_multi_head_attention.ipynb) take 30, and an optional 20.
+# running takes 50 minutes, typing the class 20 more; the [exercises](exercises/07_multi_head_attention.ipynb) take 30, and an
+# optional 20.
 
 # %% slideshow={"slide_type": "skip"}
 import json
@@ -84,8 +85,9 @@ if encoder.pretrained:
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Project and split
 #
-# The $h$ matrices $W_i^Q$ have $d_k$ columns each. Side by side they are one matrix with $h \cdot d_k$ columns: one linear map
-# serves all heads. Afterwards its result is cut into heads.
+# The $h$ matrices $W_i^Q$ have $d_k$ columns each. Side by side they are one matrix with $h \cdot d_k$ columns, and one linear map
+# serves all heads: `nn.Linear(12, 20)` holds a matrix and a bias and takes 12 numbers to 20. Afterwards its result is cut into
+# heads.
 #
 # > **Predict.** `q_proj(x)` has shape (2, 5, 12). Every head needs its own 5 × 4 matrix, for each sentence. Which shape do we
 # > want? And is `reshape` to that shape the right cut? To see it, we also cut a tensor in which every number says which token
@@ -137,10 +139,10 @@ assert merged.shape == (batch, n, h * d_k) and output.shape == (batch, n, d_mode
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## The class
 #
-# The four steps make one class, `MyMultiHeadAttention(d_model, h)`. It holds `q_proj`, `k_proj`, `v_proj` and `out_proj` and has two
-# methods, `split` and `merge`; its `forward(x, mask=None)` returns output and weights. An `nn.Module` holds the layers that its
-# `__init__` makes; `nn.Linear(12, 20)` holds a matrix and a bias and takes 12 numbers to 20. A mask says who may look at whom, and True
-# means *may attend*. Where it is False, the score becomes $-\infty$, of which softmax makes a weight of 0.
+# The four steps make one class, `MyMultiHeadAttention(d_model, h)`. It holds `q_proj`, `k_proj`, `v_proj` and `out_proj` and has
+# two methods, `split` and `merge`; its `forward(x, mask=None)` returns output and weights. An `nn.Module` holds the layers that its
+# `__init__` makes after calling `super().__init__()`. A mask says who may look at whom, and True means *may attend*. Where it is
+# False, the score becomes $-\infty$, of which softmax makes a weight of 0.
 #
 # The next cell is folded. Run it without opening it. Then add a cell below it and type the class, under the same name: yours takes its
 # place, and all that follows tests yours.
@@ -187,6 +189,7 @@ projections = (mine.q_proj, mine.k_proj, mine.v_proj)
 looped = []
 for i in range(h):
     rows = slice(i * d_k, (i + 1) * d_k)
+    # F.linear(x, w, b) is x @ w.T + b
     q, k, v = (F.linear(x, p.weight[rows], p.bias[rows]) for p in projections)
     looped.append((q @ k.mT / d_k**0.5).softmax(dim=-1) @ v)
 assert torch.allclose(mine.out_proj(torch.cat(looped, dim=-1)), output, atol=1e-6)
@@ -225,21 +228,25 @@ for asked in (True, False):
     nan = forgotten[0].isnan().any(dim=-1).tolist()
     print(f"need_weights={asked!s:5}  token is nan: {nan}")
 
+# %% tags=["guard"] slideshow={"slide_type": "skip"}
+nobody = torch.zeros(n, n, dtype=torch.bool)
+assert torch.allclose(ours(x, mask=nobody), ours.out_proj.bias.expand_as(output))
+
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # No error, and the same shape. Every token but the last now sees only its future. The last may look at nobody, and the average of
-# nothing is not a number. With `need_weights=False` the module calls PyTorch's function, which takes zero weights there, and even
-# that sign is gone.
+# nothing is not a number. With `need_weights=False` the module may call PyTorch's function, as it does here, which takes zero
+# weights there, and even that sign is gone.
 #
-# `ours` is the class that the book uses from here on. It takes your four steps and adds what practice asks for: checked arguments,
-# free widths, keys and values shared by several heads. Its `trace` returns every intermediate; its `forward` returns the output
-# alone and leaves the step *attend* to PyTorch's function. Open [attention.py](../mha_teach/attention.py) and find the four steps
-# in `trace`: checks, dropout and gate are new, the rest you have typed.
+# `ours` is the book's own class. It takes your four steps and adds checked arguments, free widths, keys and values shared by several heads,
+# and zero weights, not nan, where a query may look at nobody. Its `trace` returns every intermediate; its `forward` returns the output
+# alone and leaves the step *attend* to PyTorch's function. Open [attention.py](../mha_teach/attention.py) and find the four steps in
+# `trace`: checks, dropout (in training, some weights are set to 0 at random) and gate are new, the rest you have typed.
 #
 # Here are four layouts with six heads, the shapes for one sentence. In the last, three heads share each key head and its value head.
 
 # %% tags=["S1-5"] slideshow={"slide_type": "subslide"}
 layouts = {
-    "as above": {},
+    "as usual": {},
     "narrow heads": {"d_k": 1},
     "wide values": {"d_v": 7},
     "shared keys": {"num_kv_heads": 2},
@@ -279,8 +286,8 @@ assert "invalid for input of size" in refusal
 # %% [markdown] slideshow={"slide_type": "fragment"}
 # Of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in equation (2), $W^O$ takes
 # $h \cdot d_v$ numbers back, and $d_v = d_k$ unless you say otherwise. Here 12 heads of width 64 make 768 numbers, and `out_proj` returns
-# 512. (Code that rounds down, `512 // 12`, and leaves an axis to `-1` fails from deep inside, or, with 63 tokens, takes them for 64 in
-# silence.)
+# 512. (Code that rounds down, to `512 // 12 = 42`, and leaves an axis to `-1` fails from deep inside. Or it takes 63 tokens for 64
+#    in silence, as $63 \cdot 512 = 64 \cdot 12 \cdot 42$.)
 #
 # Why then do most models divide? Count the parameters: four matrices with $d_\text{model} \cdot h \cdot d_k$ numbers each, and
 # their biases. With $d_k = d_\text{model}/h$ the $h$ cancels. More heads then cost neither parameters nor multiplications; but
@@ -311,8 +318,8 @@ for name, model in costs.published.items():
 # trained on it ([how](artifacts/heads_grid.md)). Values are 16 wide throughout, so here more heads do cost parameters. One letter
 # and a guess are right in 6 % of cases, an even average of both letters in 53 % at most.
 #
-# > **Predict.** Which does better: one head of width 16 or two heads of width 4? Two heads of width 4 or four?
-# > Then move $h$ and $d_k$ with the arrow keys. Shapes, cost, maps and accuracy move together. A dot is one of the five runs.
+# > **Predict.** Which does better: one head of width 16 or two heads of width 4? Two heads of width 4 or four? Then move $h$ and
+# > $d_k$ with the arrow keys. A dot is one of the five runs.
 
 # %% slideshow={"slide_type": "subslide"}
 grid = json.loads(Path("artifacts/heads_grid.json").read_text())
@@ -329,17 +336,17 @@ assert accuracy[1, 4] + 0.2 < accuracy[2, 4] < accuracy[4, 4] - 0.2
 assert accuracy[8, 4] > 0.99 > 0.5 > accuracy[8, 2]
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# One head fails at every width: no linear map takes two letters in order from one average. (A small network behind it, or a second
-# layer, can.) Two heads of width 8 hardly ever fail. At width 4, number makes up for width: on average two heads do better than
-# one, four better than two, and eight hardly ever fail. At width 2 eight do no better than four, and the five runs lie far apart. A
-# limit, or a lack of patience? After three times the training eight heads of width 2 succeed, and one head still does not
-# ([card](artifacts/heads_grid.md)).
+# One head fails at every width: from one average, no linear map can always name both letters in order. (A small network behind it,
+# or a second layer, can.) Two heads of width 8 hardly ever fail. At width 4, number makes up for width: on average two heads do
+# better than one, four better than two, and eight hardly ever fail. At width 2 eight do no better than four, and the five runs lie
+# far apart. A limit, or a lack of patience? After three times the training eight heads of width 2 succeed, and one head still does
+# not ([card](artifacts/heads_grid.md)).
 #
 # In translation, [Vaswani et al. (2017)](references.md#vaswani-2017) kept the cost fixed and moved $h$ from 1 to 32 (Table 3, rows
-# A): the best and the worst lie 0.9 BLEU (of 100) apart, and 8 and 16 heads tie.
+# A): the best and the worst lie 0.9 apart on a scale of 100 (BLEU), and 8 and 16 heads tie.
 #
-# In a running notebook, `.live()` gives the same explorer to Python. Move it, and run the cell below it. Then set `live.num_heads = 8` in
-# a cell of your own, and watch.
+# In a running notebook, `.live()` gives the same explorer to Python. Move it, and run the next cell. Then set `live.num_heads = 8`
+# in your own, and watch.
 
 # %% tags=["widget", "nbval-ignore-output"] slideshow={"slide_type": "subslide"}
 live = Heads(grid, num_heads=4, d_k=4).live()
@@ -377,8 +384,7 @@ AttentionMap(
 )
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# All 72 heads, computed by your class. Find the three from the beginning. Most rows of the others put much of their weight on
-# `[CLS]`. Hide the special tokens, and the rest is scaled up.
+# All 72 heads, computed by your class. Find the three from the beginning.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercises

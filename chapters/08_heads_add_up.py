@@ -52,8 +52,9 @@ names = [f"head {i}" for i in range(12)] + ["bias"]
 plots.show(
     plots.sums(vectors, names),
     alt="Thirteen vectors, twelve heads and a bias. Their lengths lie between 0.4 and "
-    "2.7, that of their sum is 5.8. Beside it their steps along the sum, each begun "
-    "where the last one ended: heads 7, 9 and 1 go furthest, head 3 goes nowhere.",
+    "2.7 and add up to 20; that of their sum is 5.8. Beside it their steps along the "
+    "sum, each begun where the last one ended: heads 7, 9 and 1 go furthest, head 1 a "
+    "sixth of the way; head 3, which is 1.4 long, goes nowhere.",
 )
 
 # %% tags=["guard"] slideshow={"slide_type": "skip"}
@@ -68,7 +69,7 @@ if encoder.pretrained:
     assert length[3] > 1.3 and -0.1 < step[3] < 0
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# To more: 20. Thirteen arrows, laid tip to tail, end where the output ends, but they do not all point there.
+# To more: they add up to 20. Thirteen arrows, laid tip to tail, end where the output ends, but they do not all point there.
 #
 # What adds up is on the right: how far each arrow goes in the direction of the output $o$, which is its dot product with $o$,
 # divided by the length of $o$. The steps must end at 5.8, for if $c_1 + c_2 + \cdots = o$, then
@@ -119,7 +120,8 @@ print("twelve contributions and one bias")
 # with it: its rows of `q_proj`, `k_proj` and `v_proj`, and its columns of `out_proj.weight` (columns, because `nn.Linear` stores its
 # matrix transposed).
 #
-# > **Predict.** What becomes of the maps? Of the vector of the sentence? And if the columns of `out_proj` stay behind?
+# > **Predict.** What becomes of the maps? Of the vector that `embed` gives for the sentence? And if the columns of `out_proj` stay
+# > behind?
 
 # %% tags=["S1-18"] slideshow={"slide_type": "subslide"}
 def reordered(module, order):                     # head order[i] takes place i
@@ -351,9 +353,9 @@ for i in range(h):
     everywhere = trace.output - parts[i]
     moved_here.append((final(here) - whole).norm().item())
     moved_everywhere.append((final(everywhere) - whole).norm().item())
-more = "head 3" if moved_here[3] > moved_here[2] else "head 2"
 most = max(range(h), key=moved_everywhere.__getitem__)
-print(f"at 'it' alone, {more} is missed more; everywhere, head {most} is missed most")
+print("at 'it' alone:", *(f"head {i} moves it by {moved_here[i]:.1f}" for i in (2, 3)))
+print(f"everywhere: head {most} moves it most, by {moved_everywhere[most]:.1f}")
 
 # %% tags=["guard"] slideshow={"slide_type": "skip"}
 assert torch.allclose(whole, reading.hidden[-1][0, it], atol=1e-4)
@@ -390,8 +392,8 @@ assert not torch.allclose(before[1:], after[1:], atol=1e-2)
 # Nor is a long one large for sure: the normalisation that follows ([chapter 9](09_one_block.ipynb)) forgets whatever is added to
 # all 384 numbers alike. And one token of one sentence proves little about head 3.
 #
-# You will also read that heads are *independent*. In the forward pass they are. In training they are not: the loss reads the sum, so what
-# each head learns depends on what the others add.
+# You will also read that heads are *independent*. While the model reads, they are. In training they are not: the loss reads the
+# sum, so what each head learns depends on what the others add.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Equal to the library, and common slips
@@ -410,7 +412,8 @@ assert torch.allclose(cut[0], without, atol=1e-4)
 # %% [markdown] slideshow={"slide_type": "fragment"}
 # Here are five ways to write (2) wrong. Four have the right shape.
 #
-# > **Predict.** All heads on, all off, one off: which of the three questions exposes which slip?
+# > **Predict.** All heads on, all off, one off: asked in this order, which of the three questions is the first to expose which
+# > slip?
 
 # %% slideshow={"slide_type": "subslide"}
 merge, head_outputs = attention.merge_heads, trace.head_outputs[0]
@@ -455,8 +458,9 @@ if encoder.pretrained:                            # a fresh bias is 0: nobody se
     assert exposing == [None, "its shape", "all on", "all on", "all off", "one off"]
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# A factor on the scores changes nothing at 1, and at 0 it leaves plain means. The last one is right whenever all gates are equal: `repeat`
-# deals them out number by number, but a head's numbers stand together. Only a gate that tells heads apart shows it.
+# With all heads on, twelve biases are too many, and rows taken for blocks mix the heads anew. A factor on the scores changes
+# nothing at 1, and at 0 it leaves plain means. The last one is right whenever all gates are equal: `repeat` deals them out number
+# by number, but a head's numbers stand together. Only a gate that tells heads apart shows it.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercises

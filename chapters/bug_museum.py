@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Which test would have caught it?
 #
-# **You take away** six small tests that expose every slip on this page, and need no right layer to compare with.
+# **You take away** six small tests that expose every slip in six rooms, and need no right layer to compare with.
 #
 # Here hang the slips of the chapters: code that runs, returns the right shape, and is wrong. Most of them were found in public; links lead
 # to the reports. The page is for you if you have read chapters [6](06_split_and_merge.ipynb) and [7](07_multi_head_attention.ipynb), or if
@@ -199,8 +199,8 @@ assert torch.allclose(wrong(x[:1], mask=one), right(x[:1], mask=one))
 #
 # ## Room 4: split and merge
 #
-# A transpose is forgotten in the split, in the merge, in both. Heads that come first are read as if sentences did. Head $i$ takes every
-# $h$-th column ([chapter 6](06_split_and_merge.ipynb#common-slips-six-of-the-right-shape)).
+# A transpose is forgotten in the split, in the merge, in both. A tensor whose first axis is the head is read as if it were the
+# sentence. Head $i$ takes every $h$-th column ([chapter 6](06_split_and_merge.ipynb#common-slips-six-of-the-right-shape)).
 
 # %%
 class Recut(Layer):
@@ -279,8 +279,8 @@ assert torch.allclose(wrong(x), right(x))
 
 # %% [markdown]
 # **How they hide.** All parameters have their shape, and training makes the best of them. Whoever [cuts the
-# input](references.md#split-issues) or [adds up heads](references.md#layer-issues) too early can learn less, and does not know how much
-# more there was. The bias of a fresh module is 0, and so is three times the bias.
+# input](references.md#split-issues) or [adds up heads](references.md#layer-issues) too early, or averages them, can learn less, and
+# does not know how much more there was. The bias of a fresh module is 0, so nobody sees that it comes three times.
 #
 # ## Room 6: gates and dropout
 #
@@ -502,8 +502,8 @@ totals = [counts[name] for name in ("shape", "library", "alone", "in_parts")]
 assert totals == [0, 15, 11, 11] and len(expected) == 26 and len(tests) == 16
 
 # %% [markdown]
-# The shape exposes none. The comparison with PyTorch's module exposes 15. A comparison finds what it compares, and this one has no mask, no
-# gate and no cache.
+# The shape exposes none. The comparison with PyTorch's module exposes 15. A comparison finds what it compares, and this one has no
+# mask and no gate: it misses rooms 2 and 3 whole, and the three slips of gates.
 #
 # Next come `alone` and `in_parts` with eleven each. All that `future` finds, the leak test of chapter 4, they find as well. And neither
 # replaces a token: they take away what must not matter.
@@ -527,8 +527,10 @@ def smallest(names):                              # every smallest set that expo
 
 with_library, *_ = smallest(tests)
 [needed] = smallest([name for name in tests if name != "library"])
-print(len(with_library), "with the library")
-print(len(needed), "without it:", *needed)
+print(len(with_library), "with the library,", len(needed), "without it:")
+for name in needed:
+    only = [s for s, by in exposed_by.items() if by.intersection(needed) == {name}]
+    print(f"{name:13} alone exposes", *only)
 
 # %% tags=["guard"]
 six = {"by_hand", "alone", "in_parts", "nobody", "every_number", "one_gate"}
@@ -545,8 +547,8 @@ for slip in (slip for room in rooms.values() for slip in room):
     assert drawn(slip)(x).shape == x.shape
 
 # %% [markdown]
-# Without the library it takes six, and no other six will do: leave one out, and a slip gets through. With it five are enough: `library`
-# takes the place of `by_hand` and `every_number`.
+# Without the library it takes six, and no other six will do: leave one out, and what stands in its row gets through. With it five
+# are enough: `library` takes the place of `by_hand` and `every_number`.
 #
 # | question | what it asks |
 # |---|---|
@@ -557,9 +559,10 @@ for slip in (slip for room in rooms.values() for slip in room):
 # | `every_number` | Does the output depend on every number of every matrix? |
 # | `one_gate` | Does a gate of ½ do what halving the head's columns of $W^O$ does? |
 #
-# They were chosen for these 26. Of eight more they expose five. Two others compute attention, but not that of the library: one gives all
-# heads the mean of their maps, one leaves out a bias. `library` exposes both; where you have one, keep it as the seventh. The last gets
-# past all sixteen. It drops weights in training and does not make up for it, and no test here trains.
+# They were chosen for these 26. Of eight more, in the folded cells below, they expose five. Two others compute attention, but not
+# that of the library: one gives all heads the mean of their maps, one leaves out a bias. `library` exposes both; where you have
+# one, keep it as the seventh. The last gets past all sixteen. It drops weights in training and does not make up for it, and no test
+# here trains.
 
 # %% tags=["guard"]
 class OneLength(Layer):

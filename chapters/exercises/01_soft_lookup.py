@@ -100,10 +100,11 @@ check("01-bug", answers)
 #
 # $$ s_j = \frac{q \cdot k_j}{T}, \qquad a = \operatorname{softmax}(s), \qquad \mathrm{output} = \sum_j a_j\, v_j $$
 #
-# Write it for many queries, and write softmax out: powers, divided by their sum. There is one difficulty. From a score of 89
-# on, $e^s$ is too large for a 32-bit number. `exp` then gives infinity, and infinity divided by infinity is nan, "not a
-# number". From −104 down it gives 0, and 0/0 is nan as well. Scores may lie anywhere from −300 to 300 here, and weights and output must
-# be right all the same. What you found for `shifted`, in the first exercise, shows a way. (The check looks at the numbers alone. PyTorch's `softmax` gives them, too; it takes the same way.)
+# Write it for many queries, and write softmax out: powers, divided by their sum. There is one difficulty. From a score of 89 on, $e^s$ is
+# too large for a 32-bit number. `exp` then gives infinity, and infinity divided by infinity is nan, "not a number". From −104 down it gives
+# 0, and 0/0 is nan as well. Scores may lie anywhere from −300 to 300 here, and weights and output must be right all the same. What you
+# found for `shifted`, in the first exercise, shows a way. (The check looks at the numbers alone. PyTorch's `softmax` gives them, too; it
+# takes the same way.)
 #
 # | argument | shape | what it is |
 # |---|---|---|

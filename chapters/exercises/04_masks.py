@@ -61,9 +61,9 @@ check("04-polarity", looks)
 # %% [markdown]
 # ## ●● A mask that is one axis off
 #
-# Sentences of different lengths, filled up with padding at the end. Scores may be as low as −200. Every token, padding too, may look at all real tokens of its sentence,
-# and none at padding. (What padding gets is read by nobody. But a query that may look at nobody gets nan, so padding asks like any other
-# token.) This is how someone wrote it. It runs, and all weights sum to one.
+# Sentences of different lengths, filled up with padding at the end. Scores may be as low as −200. Every token, padding too, may look at all
+# real tokens of its sentence, and none at padding. (What padding gets is read by nobody. But a query that may look at nobody gets nan, so
+# padding asks like any other token.) This is how someone wrote it. It runs, and all weights sum to one.
 
 
 # %%

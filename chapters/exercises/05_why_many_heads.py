@@ -128,12 +128,13 @@ def by_hand(places, letters):
 check("05-hand", by_hand)
 
 # %% [markdown]
-# ## ●●● What a straight line can read
+# ## ●●● What a linear readout can read
 #
 # One head looks at two letters, with the weight $\alpha$ on the first and $1 - \alpha$ on the second. Someone says: with uneven weights
 # the order is in the average, so one head is enough. How much of it can be read?
 #
-# Take 10 letters with one-hot values, all 100 ordered pairs, and $\alpha = 0.7$. A readout is fitted by least squares:
+# Take 10 letters with one-hot values, all 100 ordered pairs, and $\alpha = 0.7$. Let `seen` be the 100 averages, (100, 10), and
+# `answer` the number of the letter to be named, (100,). A readout is fitted by least squares:
 # `readout = torch.linalg.lstsq(seen, torch.eye(10)[answer]).solution`, and what it answers is `(seen @ readout).argmax(dim=-1)`.
 #
 # > **Predict.** Of the 100 pairs, how many first letters will a matrix get right? How many second letters?

@@ -111,9 +111,9 @@ check("06-bug", several)
 #
 # $$ [\,b,\; t,\; i \cdot \text{width} + j\,] \;\longrightarrow\; [\,b,\; i,\; t,\; j\,] $$
 #
-# Write it: `x` is `(batch, n, h·width)`, and the result `(batch, h, n, width)`. It should also work for a batch of no sentences. If `h` does
-# not divide the last axis, it must raise an error, whichever you like; to return or print one
-# stops nobody.
+# Write it: `x` is `(batch, n, h·width)`, and the result `(batch, h, n, width)`. It should also work for a batch of no sentences. If `h`
+# does not divide the last axis, it must raise an error, whichever you like. (Raise it: who only prints or returns it, goes on with a wrong
+# result.)
 
 
 # %%

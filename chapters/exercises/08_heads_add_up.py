@@ -98,14 +98,14 @@ check("08-bug", terms)
 # %% [markdown]
 # ## ●● A gate for each head
 #
-# $$ \mathrm{output} = \sum_{i=0}^{h-1} g_i\, \mathrm{head}_i\, W_i^O $$
+# $$ \mathrm{output} = \sum_{i=1}^{h} g_i\, \mathrm{head}_i\, W_i^O $$
 #
 # Write it. There is no bias.
 #
 # | argument | shape | what it is |
 # |---|---|---|
 # | `head_outputs` | `(…, h, n, d_v)` | what the heads bring, before they are merged |
-# | `w_o` | `(h·d_v, d_model)` | $W^O$; head $i$ meets rows $i\,d_v$ to $(i+1)\,d_v$, counted from 0 |
+# | `w_o` | `(h·d_v, d_model)` | $W^O$; the first head meets the first $d_v$ rows, the next one the next |
 # | `gate` | `(h,)` or `(…, h)` | $g$: the same for all, or one for each sequence: `(batch, h)`, `(more, batch, h)` |
 #
 # Return a tensor `(…, n, d_model)`. The dots stand for the same axes in all of them: none, a batch, or more. A gate may be any number. A

@@ -858,7 +858,7 @@ def _nearly_all(key: str):
 
 LINE = Exercise(
     id="05-line",
-    title="What a straight line can read",
+    title="What a linear readout can read",
     kind="measure",
     level=3,
     minutes=20,

@@ -973,7 +973,7 @@ DEPTH = Exercise(
     explanation=(
         "Fresh attentions look almost evenly, so each makes the tokens much more "
         "alike. The norm cannot help: it makes each token as long as the others. "
-        "Trained ones fall more slowly, as the chapter shows. Pure attention loses "
+        "The trained ones of the chapter need four blocks for it. Pure attention loses "
         "rank with depth: Dong et al. (2021), Attention is Not All You Need."
     ),
     wrong=(
