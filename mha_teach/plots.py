@@ -7,6 +7,7 @@ text, so that a screen reader, a notebook viewer and the printed page all get it
 import base64
 import html
 import io
+import reprlib
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -119,10 +120,13 @@ def attention_maps(
 
     Raises
     ------
+    TypeError
+        If a map does not hold numbers.
     ValueError
-        If there is no map, a map does not fit the tokens, or the titles the maps.
+        If there is no map, a map does not fit the tokens, or the titles the maps, or
+        an entry is not between 0 and 1.
     """
-    maps = [_as_array(each) for each in weights]
+    maps = [_as_array("weights", each) for each in weights]
     if not maps:
         raise ValueError("weights is empty; pass at least one map")
     n = len(tokens)
@@ -132,6 +136,7 @@ def attention_maps(
                 f"a map has shape {each.shape}, but there are {n} tokens; "
                 f"pass maps of shape ({n}, {n})"
             )
+        _require_shares("weights", each)
     if len(titles) != len(maps):
         raise ValueError(f"{len(maps)} maps need as many titles, got {len(titles)}")
     fig = Figure(figsize=(2.8 * len(maps) + 0.9, 3.9), layout="constrained")
@@ -186,7 +191,8 @@ def curves(
     axes = fig.subplots(1, len(panels), squeeze=False, **shared)[0]
     for ax, panel in zip(axes, panels, strict=True):
         for label, line in panel.lines.items():
-            ax.plot(x, _as_array(line), **styles[label], label=label, markersize=4.5)
+            numbers = _as_array(label, line)
+            ax.plot(x, numbers, **styles[label], label=label, markersize=4.5)
         ax.set_title(panel.title, fontsize=10, color=INK)
         ax.set_xlabel(xlabel)
         if log_x:
@@ -228,7 +234,8 @@ def points(
     ax = fig.subplots()
     for label, (x, y) in groups.items():
         style = styles[label] | {"linestyle": "none"}
-        ax.plot(_as_array(x), _as_array(y), **style, label=label, alpha=0.75, ms=4.5)
+        places = _as_array(label, x), _as_array(label, y)
+        ax.plot(*places, **style, label=label, alpha=0.75, ms=4.5)
     ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel, aspect="equal")
     ax.axline((1, 1), (2, 2), color=QUIET, linewidth=0.8, zorder=0)
     for line in (ax.axhline, ax.axvline):
@@ -262,7 +269,8 @@ def runs(
     Raises
     ------
     ValueError
-        If there is no panel, or there are more labels than styles.
+        If there is no panel, there are more labels than styles, or a share is not
+        between 0 and 1.
     """
     if not panels:
         raise ValueError("panels is empty; pass at least one")
@@ -281,7 +289,8 @@ def runs(
         for place, (label, group) in enumerate(panel.items()):
             style = styles[label] | {"linestyle": "none", "ms": 4, "alpha": 0.85}
             for setting, values in group.items():
-                dots = np.sort(_as_array(values))
+                dots = np.sort(_as_array(setting, values))
+                _require_shares(setting, dots)
                 middle = names.index(setting) + 0.36 * (place - (len(panel) - 1) / 2)
                 x = middle + np.linspace(-0.12, 0.12, len(dots))
                 handles[label] = ax.plot(x, dots, **style)[0]
@@ -325,15 +334,20 @@ def shares(
 
     Raises
     ------
+    TypeError
+        If the weights are no numbers.
     ValueError
-        If the weights do not fit the names.
+        If the weights do not fit the names, or one of them, or the sum of a row, is
+        not between 0 and 1.
     """
-    rows = _as_array(weights)
+    rows = _as_array("weights", weights)
     if rows.shape != (len(queries), len(keys)):
         raise ValueError(
             f"weights has shape {rows.shape}, but there are {len(queries)} queries "
             f"and {len(keys)} keys; pass shape ({len(queries)}, {len(keys)})"
         )
+    _require_shares("weights", rows)
+    _require_shares("the sum of a row of weights", rows.sum(axis=1))
     fig = Figure(figsize=(6.6, 0.42 * len(queries) + 0.7), layout="constrained")
     ax = fig.subplots()
     for y, row in enumerate(rows):
@@ -407,11 +421,11 @@ def tables(
     ------
     ValueError
         If there is nothing to draw, a line does not fit the titles, or a table the
-        rows.
+        rows, or a number is nan or infinite.
     """
     if not lines or not titles:
         raise ValueError("there is no table; pass at least one line and one title")
-    drawn = {name: [_as_array(each) for each in line] for name, line in lines.items()}
+    drawn = {n: [_finite(n, each) for each in line] for n, line in lines.items()}
     for name, line in drawn.items():
         if len(line) != len(titles):
             raise ValueError(f"{name}: {len(line)} tables for {len(titles)} titles")
@@ -476,7 +490,7 @@ def cells(
     """
     if not tensors:
         raise ValueError("tensors is empty; pass at least one")
-    drawn = {title: _as_array(each) for title, each in tensors.items()}
+    drawn = {title: _finite(title, each) for title, each in tensors.items()}
     for title, each in drawn.items():
         if each.ndim not in (2, 3):
             raise ValueError(
@@ -603,9 +617,10 @@ def sums(parts: ArrayLike, names: Sequence[str]) -> Figure:
     Raises
     ------
     ValueError
-        If the names do not fit the parts, or these add up to nothing.
+        If the names do not fit the parts, or these add up to nothing, or hold nan or
+        an infinite number.
     """
-    vectors = _as_array(parts)
+    vectors = _finite("parts", parts)
     if vectors.ndim != 2 or len(vectors) != len(names):
         raise ValueError(
             f"parts has shape {vectors.shape}, but there are {len(names)} names; pass "
@@ -646,9 +661,42 @@ def sums(parts: ArrayLike, names: Sequence[str]) -> Figure:
     return fig
 
 
-def _as_array(each: ArrayLike) -> np.ndarray:
+def _as_array(name: str, each: ArrayLike) -> np.ndarray:
     """Take a tensor, known by its ``detach``, out of PyTorch, which is not imported."""
-    return np.asarray(each.detach().cpu() if hasattr(each, "detach") else each)
+    try:
+        numbers = each.detach().cpu() if hasattr(each, "detach") else each
+        if str(getattr(numbers, "dtype", "")) == "torch.bfloat16":
+            numbers = numbers.float()  # NumPy has no bfloat16
+        array = np.asarray(numbers)
+        if array.dtype.kind in "biuf":
+            return array
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    raise TypeError(
+        f"{name} must hold numbers, got {reprlib.repr(each)}; pass a tensor, an array, "
+        "or lists of one length"
+    )
+
+
+def _finite(name: str, each: ArrayLike) -> np.ndarray:
+    array = _as_array(name, each)
+    if not np.isfinite(array).all():
+        wrong = array[~np.isfinite(array)][0]
+        raise ValueError(
+            f"{name} holds {wrong}, which has no place in a picture; pass finite "
+            "numbers"
+        )
+    return array
+
+
+def _require_shares(name: str, array: np.ndarray) -> None:
+    # A sum of weights in half precision is 1 to within 0.01.
+    wrong = array[~((array >= 0) & (array <= 1.01))]
+    if wrong.size:
+        raise ValueError(
+            f"{name} must lie between 0 and 1, found {wrong[0]:.3g}; pass shares, such "
+            "as the weights that come out of a softmax"
+        )
 
 
 @in_house_style

@@ -1,6 +1,7 @@
 """Figures say what they show, look the same twice, and refuse what they cannot draw."""
 
 import base64
+import importlib
 import re
 
 import numpy as np
@@ -141,12 +142,43 @@ class TestAttentionMaps:
                 r"\(5, 5\)",
             ),
             ([np.ones((5, 5))], [], "1 maps need as many titles, got 0"),
+            (
+                [np.full((5, 5), -0.5)],
+                ["head 1"],
+                "weights must lie between 0 and 1, found -0.5; pass shares, such as",
+            ),
+            ([np.full((5, 5), np.nan)], ["head 1"], "between 0 and 1, found nan;"),
         ],
-        ids=["no map", "another size", "no title"],
+        ids=["no map", "another size", "no title", "scores", "nan"],
     )
     def test_what_does_not_fit_is_refused(self, weights, titles, message):
         with pytest.raises(ValueError, match=message):
             plots.attention_maps(weights, TOKENS, titles)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.bool])
+def test_tensors_of_every_type_are_drawn(dtype):
+    weights = torch.eye(2).to(dtype)
+    for fig in (
+        plots.attention_maps([weights], ["a", "b"], ["head"]),
+        plots.tables({"weights": [weights]}, ["head"], ["a", "b"]),
+    ):
+        assert np.array_equal(fig.axes[0].get_images()[0].get_array(), np.eye(2))
+
+
+NO_DATA = torch.ones(1, 1, device="meta")
+
+
+@pytest.mark.parametrize("each", [None, "ab", [[1], [1, 2]], [["a"]], {1}, NO_DATA])
+def test_what_holds_no_numbers_is_named(plain, each):
+    plots = importlib.import_module("mha_teach.plots")
+    for draw in (
+        lambda: plots.shares(each, ["a"], ["b"]),
+        lambda: plots.curves([1], [plots.Panel("", {"weights": each})], "x"),
+        lambda: plots.tables({"weights": [each]}, ["a"], ["b"]),
+    ):
+        with pytest.raises(TypeError, match="weights must hold numbers, got .*; pass"):
+            draw()
 
 
 class TestCurves:
@@ -308,6 +340,11 @@ class TestTables:
                 r"scores: a table has shape \(2, 2\), but there are 3 names of rows; "
                 r"pass tables \(3, width\)",
             ),
+            (
+                {"scores": [np.array([[0, -np.inf]] * 3)]},
+                ["a"],
+                "scores holds -inf, which has no place in a picture; pass finite num",
+            ),
         ],
     )
     def test_what_does_not_fit_is_refused(self, lines, titles, message):
@@ -372,6 +409,13 @@ class TestShares:
         )
         with pytest.raises(ValueError, match=message):
             plots.shares(self.WEIGHTS.T, self.KEYS, self.QUERIES)
+        for wrong, named in [
+            (self.WEIGHTS - 0.1, "weights must lie between 0 and 1, found -0.06"),
+            (self.WEIGHTS * 1.1, "the sum of a row of weights must .*, found 1.1"),
+            (self.WEIGHTS * np.inf, "weights must lie between 0 and 1, found inf"),
+        ]:
+            with pytest.raises(ValueError, match=named):
+                plots.shares(wrong, self.KEYS, self.QUERIES)
 
 
 class TestCells:
@@ -561,6 +605,8 @@ class TestRuns:
         many = {"heads": dict.fromkeys("abcd", {"1": [1]})}
         with pytest.raises(ValueError, match="4 labels, but only 3 styles"):
             plots.runs(many, {}, "right")
+        with pytest.raises(ValueError, match="long runs must lie .* 1, found 98"):
+            plots.runs({"heads": {"1": {"long runs": [0.5, 98]}}}, {}, "right")
 
 
 class TestMarks:

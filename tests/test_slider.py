@@ -41,6 +41,26 @@ def test_the_value_is_one_of_the_steps(slider, drawn):
     assert drawn[1:] == [0, 0.3]
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_a_picture_that_fails_leaves_no_other_below_the_value(error):
+    def draw(value):
+        if value > 0:
+            raise error("1 < 2")
+        return "<figure>"
+
+    slider = Slider(draw, "w", start=0, low=0, high=1, step=0.5)
+    for set_value in (
+        lambda: setattr(slider, "value", 0.5),
+        lambda: slider.set_state({"value": 1}),
+    ):
+        with pytest.raises(error):
+            set_value()
+        message = f"There is no picture: {error.__name__}: 1 &lt; 2"
+        assert slider.picture == f'<p role="alert">{message}</p>'
+    slider.value = 0
+    assert slider.picture == "<figure>"
+
+
 @pytest.mark.parametrize("value", [-0.55, 1.55, float("nan")])
 def test_a_value_off_the_slider_is_refused(slider, drawn, value):
     message = rf"w={value:g} is not on the slider; choose from -0\.5 to 1\.5"

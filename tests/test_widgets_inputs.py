@@ -215,6 +215,14 @@ def test_the_way_from_nan_works(users):
     assert users.AttentionMap(weights.nan_to_num(0), list("abc")).sentence()
 
 
+@pytest.mark.parametrize("masked", [np.eye(3), np.full((3, 3), 0.2), np.zeros((3, 3))])
+def test_rows_may_lack_a_part_but_not_exceed_one(users, masked):
+    assert users.AttentionMap(masked, list("abc")).sentence()
+    message = "weights has a row with sum 1.2, more than 1; pass what comes after a so"
+    with pytest.raises(ValueError, match=message):
+        users.AttentionMap(np.stack([masked, np.full((3, 3), 0.4)]), list("abc"))
+
+
 @pytest.mark.parametrize(
     "weights",
     [None, "abc", [[1], [1, 2]], [[10**400, 0], [0, 1]], torch.eye(2, device="meta")],
@@ -318,10 +326,15 @@ def test_a_slider_starts_on_itself(slider):
         slider(start=3)
 
 
-def test_fine_steps_are_kept(slider):
-    widget = slider(high=1e-4, step=1e-5)
-    widget.value = 3e-5
-    assert (widget.value, widget.decimals) == (3e-5, 5)
+@pytest.mark.parametrize(
+    ("step", "decimals"),
+    [(1e-5, 5), (1e-12, 12), (0.1 + 0.2, 1), (1 / 3, 9), (0.25, 2)],
+)
+def test_fine_steps_are_kept(slider, step, decimals):
+    widget = slider(step=step)
+    widget.value = 3 * step
+    assert widget.value == pytest.approx(3 * step, rel=1e-8)
+    assert widget.decimals == decimals
 
 
 def test_a_slider_draws_with_a_function(slider):

@@ -102,6 +102,7 @@ class AttentionMap(Explorer):
         array = as_array("weights", weights, "numbers from 0 to 1").astype(np.float64)
         _check_shape(array.shape, as_code("weights", weights))
         _check_values(array)
+        _check_sums(array.sum(axis=-1))
         self.rank = array.ndim
         self.weights = np.rint(255 * array).astype(np.uint8)
         self.weights = self.weights.reshape((1,) * (4 - array.ndim) + array.shape)
@@ -304,6 +305,14 @@ def _check_values(array: np.ndarray) -> None:
             way_out = "put zeros where a query may look at nobody"
         raise ValueError(
             f"weights must lie between 0 and 1, found {wrong[0]:.4g}; {way_out}"
+        )
+
+
+def _check_sums(sums: np.ndarray) -> None:
+    if (sums > 1.01).any():  # a softmax in half precision may be off by less
+        raise ValueError(
+            f"weights has a row with sum {sums.max():.3g}, more than 1; pass what "
+            "comes after a softmax over the keys, and before dropout"
         )
 
 

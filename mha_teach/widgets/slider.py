@@ -1,6 +1,7 @@
 """A slider above a picture, where only a kernel can compute what the picture shows."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from html import escape
 
 import anywidget
@@ -63,7 +64,8 @@ class Slider(anywidget.AnyWidget):
                 f"step={step:g} does not lead from low={low:g} to high={high:g}; "
                 "pass low < high and a step of at most high - low"
             )
-        decimals = len(f"{step:.9f}".rstrip("0").partition(".")[2])
+        exponent = Decimal(f"{step:.9g}").normalize().as_tuple().exponent
+        decimals = max(0, -exponent)
         fixed = {"name": printable(name), "low": low, "high": high, "step": step}
         super().__init__(value=start, decimals=decimals, **fixed)
         self.observe(self._redraw, "value")
@@ -80,9 +82,16 @@ class Slider(anywidget.AnyWidget):
         return round(value, self.decimals)
 
     def _redraw(self, change=None):
-        picture = self._draw(self.value)
-        if not isinstance(picture, str):
-            raise TypeError(f"draw gave {picture!r}; return plots.as_html(figure, alt)")
+        try:
+            picture = self._draw(self.value)
+            if not isinstance(picture, str):
+                raise TypeError(
+                    f"draw gave {picture!r}; return plots.as_html(figure, alt)"
+                )
+        except BaseException as error:  # no picture of another value stays below
+            why = escape(f"{type(error).__name__}: {error}")
+            self.picture = f'<p role="alert">There is no picture: {why}</p>'
+            raise
         self.picture = picture
 
     def _repr_mimebundle_(self, **kwargs):
