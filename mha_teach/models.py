@@ -9,7 +9,7 @@ import hashlib
 import importlib.util
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -180,7 +180,15 @@ class MiniLM(nn.Module):
         return self.tokenizer is not None
 
     def tokenize(self, sentence: str) -> tuple[list[str], list[int]]:
-        """Return the tokens of a sentence and their ids."""
+        """Return the tokens of a sentence and their ids.
+
+        Raises
+        ------
+        TypeError
+            If the sentence is no str.
+        """
+        if not isinstance(sentence, str):
+            raise TypeError(f"a sentence must be a str, got {sentence!r}")
         if self.tokenizer is not None:
             encoding = self.tokenizer.encode(sentence)
             return encoding.tokens, encoding.ids
@@ -211,7 +219,7 @@ class MiniLM(nn.Module):
         Raises
         ------
         TypeError
-            For a single string.
+            For a single string, or what is no str.
         ValueError
             For no sentence, or one of more than 512 tokens.
         """
@@ -237,6 +245,9 @@ class MiniLM(nn.Module):
             raise TypeError(
                 f"sentences must be a list of strings; pass [{sentences!r}]"
             )
+        if not isinstance(sentences, Iterable):
+            raise TypeError(f"sentences must be a list of strings, got {sentences!r}")
+        sentences = list(sentences)
         if not sentences:
             raise ValueError("sentences is empty; pass at least one")
         tokens, ids = zip(*map(self.tokenize, sentences), strict=True)

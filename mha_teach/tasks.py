@@ -64,6 +64,8 @@ def two_lookups(
 
     Raises
     ------
+    TypeError
+        If a size is not an int, or ``generator`` none of torch.
     ValueError
         If there is no sample, or fewer than two positions or symbols.
 
@@ -76,9 +78,13 @@ def two_lookups(
     >>> torch.equal(batch.tokens.gather(1, batch.pointers), batch.answer)
     True
     """
-    _require_at_least("num_samples", num_samples, 1)
-    _require_at_least("positions", positions, 2)
-    _require_at_least("symbols", symbols, 2)
+    require_at_least(1, num_samples=num_samples)
+    require_at_least(2, positions=positions, symbols=symbols)
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"generator must be a torch.Generator, got {generator!r}; pass "
+            "torch.Generator().manual_seed(0)"
+        )
     tokens = torch.randint(symbols, (num_samples, positions), generator=generator)
     first = torch.randint(positions, (num_samples,), generator=generator)
     steps_ahead = torch.randint(1, positions, (num_samples,), generator=generator)
@@ -111,13 +117,27 @@ def encode_lookups(
 
     Raises
     ------
+    TypeError
+        If ``tokens`` or ``pointers`` are no integers, or ``symbols`` is no int.
     ValueError
-        If a symbol is not below ``symbols``, or a pointer not below ``positions``.
+        If a symbol is not below ``symbols``, a pointer not below ``positions``, two
+        pointers are the same, or the shapes do not fit.
     """
+    require_at_least(1, symbols=symbols)
+    for name, indices in {"tokens": tokens, "pointers": pointers}.items():
+        require_integers(name, indices)
+    if tokens.dim() != 2 or pointers.shape != (len(tokens), 2):
+        raise ValueError(
+            f"tokens and pointers have shapes {tuple(tokens.shape)} and "
+            f"{tuple(pointers.shape)}; use (batch, positions) and (batch, 2)"
+        )
     num_samples, positions = tokens.shape
     device = tokens.device
     _require_below("tokens", tokens, "symbols", symbols)
     _require_below("pointers", pointers, "positions", positions)
+    alike = pointers[pointers[:, 0] == pointers[:, 1]]
+    if len(alike):
+        raise ValueError(f"pointers holds {alike[0].tolist()}; a and b must differ")
     symbol = F.one_hot(tokens.long(), symbols)
     place = torch.eye(positions, device=device).expand(num_samples, -1, -1)
     unasked = torch.zeros(num_samples, positions, 2 * positions, device=device)
@@ -128,9 +148,23 @@ def encode_lookups(
     return ONE_HOT_HEIGHT * torch.cat([holders, asker[:, None]], dim=1)
 
 
-def _require_at_least(name: str, size: int, least: int) -> None:
-    if size < least:
-        raise ValueError(f"{name}={size} is too few; use at least {least}")
+def require_at_least(least: int, **sizes: int) -> None:
+    """Raise unless each size is an int of ``least`` or more."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise TypeError(f"{name} must be an int, got {size!r}")
+        if size < least:
+            raise ValueError(f"{name}={size} is too few; use at least {least}")
+
+
+def require_integers(name: str, indices: Tensor) -> None:
+    """Raise a TypeError unless ``indices`` is a tensor of integers."""
+    if not isinstance(indices, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(indices).__name__}")
+    if indices.dtype == torch.bool or indices.is_floating_point():
+        raise TypeError(
+            f"{name} must hold integers, got {indices.dtype}; convert with .long()"
+        )
 
 
 def _require_below(name: str, indices: Tensor, limit_name: str, limit: int) -> None:

@@ -4,6 +4,7 @@ After this file you can say what one training step is, and train a layer of
 attention on a task in a few seconds: ``LookupModel`` is the model, ``train`` the loop.
 """
 
+import math
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mha_teach.attention import MultiHeadAttention
+from mha_teach.tasks import require_at_least, require_integers
 
 T = TypeVar("T")
 
@@ -57,6 +59,7 @@ class LookupModel(nn.Module):
         num_symbols: int = 16,
     ):
         super().__init__()
+        require_at_least(1, num_answers=num_answers, num_symbols=num_symbols)
         self.num_answers = num_answers
         # A bias of the keys shifts all scores of a query alike. Softmax ignores it,
         # so Adam would fill it with magnified rounding errors.
@@ -66,10 +69,10 @@ class LookupModel(nn.Module):
         self.readout = nn.Linear(d_model, num_answers * num_symbols)
 
     def forward(
-        self, x: Float[Tensor, "batch n d_model"]
-    ) -> Float[Tensor, "batch answer symbol"]:
+        self, x: Float[Tensor, "*batch n d_model"]
+    ) -> Float[Tensor, "*batch answer symbol"]:
         """Return the logits of each answer: (batch, num_answers, num_symbols)."""
-        asked = self.attention(x[:, -1:], x).squeeze(1)
+        asked = self.attention(x[..., -1:, :], x).squeeze(-2)
         return self.readout(asked).unflatten(-1, (self.num_answers, -1))
 
 
@@ -105,7 +108,7 @@ def train(
     model
         Trained in place.
     batch_loss
-        Draws a batch from the generator and returns the loss on it, a scalar.
+        Draws a batch from the generator and returns the loss on it, a scalar tensor.
     steps
         Number of batches.
     generator
@@ -120,8 +123,11 @@ def train(
 
     Raises
     ------
+    TypeError
+        If an argument, or what ``batch_loss`` returns, is of another type.
     ValueError
-        If ``steps`` is not positive.
+        If ``steps`` or ``learning_rate`` is not positive, the model has no parameter,
+        or the loss no gradient.
 
     Examples
     --------
@@ -134,8 +140,8 @@ def train(
     >>> len(run.losses), run.losses[-1] < run.losses[0]
     (30, True)
     """
-    if steps < 1:
-        raise ValueError(f"steps={steps} trains nothing; use at least 1")
+    require_at_least(1, steps=steps)
+    _require_trainable(model, batch_loss, learning_rate)
     optimizer = torch.optim.Adam(model.parameters(), learning_rate)
     # Up and down takes three steps; a shorter run is the beginning of that.
     planned = max(steps, 3)
@@ -147,6 +153,7 @@ def train(
         with _one_thread():
             for _ in progress(range(steps), "training, step"):
                 loss = batch_loss(model, generator)
+                _require_loss(loss)
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
@@ -155,6 +162,41 @@ def train(
     except KeyboardInterrupt:
         return TrainingRun(losses, interrupted=True)
     return TrainingRun(losses, interrupted=False)
+
+
+def _require_trainable(
+    model: nn.Module, batch_loss: Callable, learning_rate: float
+) -> None:
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be an nn.Module, got {type(model).__name__}")
+    if not list(model.parameters()):
+        kind = type(model).__name__
+        raise ValueError(f"model={kind} has no parameters; pass one that can learn")
+    if not callable(batch_loss):
+        raise TypeError(
+            f"batch_loss must be a function of model and generator, got {batch_loss!r}"
+        )
+    if isinstance(learning_rate, bool) or not isinstance(learning_rate, int | float):
+        raise TypeError(f"learning_rate must be a number, got {learning_rate!r}")
+    if not 0 < learning_rate < math.inf:
+        raise ValueError(
+            f"learning_rate={learning_rate} is out of range; use a number above 0"
+        )
+
+
+def _require_loss(loss: Tensor) -> None:
+    if not isinstance(loss, Tensor):
+        raise TypeError(f"batch_loss must return a scalar tensor, got {loss!r}")
+    if loss.numel() != 1:
+        raise ValueError(
+            f"batch_loss returned shape {tuple(loss.shape)}; return a scalar, such as "
+            "its mean()"
+        )
+    if not loss.requires_grad:
+        raise ValueError(
+            f"batch_loss returned {loss.item():.3g} without a gradient; compute it "
+            "from what the model returns, outside torch.no_grad()"
+        )
 
 
 @contextmanager
@@ -178,6 +220,8 @@ def answer_loss(
 
     Raises
     ------
+    TypeError
+        If the answers are no integers.
     ValueError
         If there is not one answer for each of the logits' questions and answers.
     """
@@ -192,6 +236,8 @@ def share_right(
 
     Raises
     ------
+    TypeError
+        If the answers are no integers.
     ValueError
         If there is not one answer for each of the logits' questions and answers.
     """
@@ -201,6 +247,9 @@ def share_right(
 
 
 def _require_one_each(logits: Tensor, answer: Tensor) -> None:
+    if not isinstance(logits, Tensor):
+        raise TypeError(f"logits must be a torch.Tensor, got {type(logits).__name__}")
+    require_integers("answer", answer)
     if logits.shape[:-1] != answer.shape:
         raise ValueError(
             f"answer has shape {tuple(answer.shape)}; logits of shape "

@@ -1,6 +1,7 @@
 """MiniLM on our attention equals its reference; bad files and input are named."""
 
 import dataclasses
+import importlib
 import json
 import shutil
 from pathlib import Path
@@ -128,9 +129,12 @@ def test_a_state_dict_brings_weights_without_a_tokenizer(encoder):
     [
         ("one string", TypeError, r"must be a list of strings; pass \['one string'\]"),
         ([], ValueError, "sentences is empty; pass at least one"),
+        (3, TypeError, "sentences must be a list of strings, got 3"),
+        (["a", None], TypeError, "a sentence must be a str, got None"),
         (["word " * 600], ValueError, "has 602 tokens, but the model has 512"),
     ],
 )
-def test_bad_sentences_are_refused(sentences, error, message):
+def test_bad_sentences_are_refused(plain, sentences, error, message):
+    model = importlib.import_module("mha_teach.models").MiniLM()
     with pytest.raises(error, match=message):
-        models.MiniLM().encode(sentences)
+        model.encode(sentences)

@@ -1,5 +1,7 @@
 """Questions have the answers they claim, and their vectors say what they should."""
 
+import importlib
+
 import pytest
 import torch
 
@@ -107,16 +109,51 @@ def test_the_generator_alone_decides():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "message"),
+    ("wrong", "kind", "message"),
     [
-        ({"num_samples": 0}, "num_samples=0 is too few; use at least 1"),
-        ({"positions": 1}, "positions=1 is too few; use at least 2"),
-        ({"symbols": 1}, "symbols=1 is too few; use at least 2"),
+        ({"num_samples": 0}, ValueError, "num_samples=0 is too few; use at least 1"),
+        ({"positions": 1}, ValueError, "positions=1 is too few; use at least 2"),
+        ({"symbols": 1}, ValueError, "symbols=1 is too few; use at least 2"),
+        ({"num_samples": 3.0}, TypeError, "num_samples must be an int, got 3.0"),
+        ({"symbols": True}, TypeError, "symbols must be an int, got True"),
+        ({"generator": None}, TypeError, "generator must be .*, got None; pass torch"),
     ],
 )
-def test_too_few_of_anything_is_named(sizes, message):
-    with pytest.raises(ValueError, match=message):
-        two_lookups(**{"num_samples": 3, "generator": torch.Generator()} | sizes)
+def test_wrong_arguments_are_named(plain, wrong, kind, message):
+    tasks = importlib.import_module("mha_teach.tasks")
+    with pytest.raises(kind, match=message):
+        tasks.two_lookups(**{"num_samples": 3, "generator": torch.Generator()} | wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "message"),
+    [
+        ({"tokens": [[0, 1]]}, TypeError, "tokens must be a torch.Tensor, got list"),
+        (
+            {"pointers": torch.tensor([[0.9, 1.2]])},
+            TypeError,
+            "pointers must hold integers, got torch.float32; convert with .long()",
+        ),
+        (
+            {"pointers": torch.tensor([[1, 1]])},
+            ValueError,
+            r"pointers holds \[1, 1\]; a and b must differ",
+        ),
+        (
+            {"pointers": torch.tensor([0, 1])},
+            ValueError,
+            r"have shapes \(1, 3\) and \(2,\); use \(batch, positions\) and",
+        ),
+        ({"symbols": 7.5}, TypeError, "symbols must be an int, got 7.5"),
+    ],
+)
+def test_what_cannot_be_encoded_is_named(plain, wrong, kind, message):
+    tasks = importlib.import_module("mha_teach.tasks")
+    tokens, pointers = torch.tensor([[0, 6, 2]]), torch.tensor([[0, 1]])
+    right = {"tokens": tokens, "pointers": pointers, "symbols": 7}
+    assert tasks.encode_lookups(**right).shape == (1, 4, 16)
+    with pytest.raises(kind, match=message):
+        tasks.encode_lookups(**right | wrong)
 
 
 def test_symbols_and_pointers_that_do_not_exist_are_named():

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from jupyter_client.manager import start_new_kernel
+from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from mha_teach import training
@@ -94,6 +95,16 @@ def test_every_answer_is_asked_for(plain, measure, shape):
     message = re.escape(f"answer has shape {shape}; logits of shape (3, 2, 4) need")
     with pytest.raises(ValueError, match=message):
         getattr(training, measure)(torch.zeros(3, 2, 4), torch.zeros(shape).long())
+
+
+@pytest.mark.parametrize("measure", ["answer_loss", "share_right"])
+def test_answers_are_integers(plain, measure):
+    training = importlib.import_module("mha_teach.training")
+    message = "answer must hold integers, got torch.float32; convert with .long"
+    with pytest.raises(TypeError, match=message):
+        getattr(training, measure)(torch.zeros(3, 2, 4), torch.zeros(3, 2))
+    with pytest.raises(TypeError, match="logits must be a torch.Tensor, got list"):
+        getattr(training, measure)([], torch.zeros(3, 2).long())
 
 
 def test_two_heads_learn_two_lookups():
@@ -217,9 +228,54 @@ def test_training_runs_on_one_thread_and_gives_the_others_back():
     assert torch.get_num_threads() == 2
 
 
-def test_no_steps_is_an_error():
-    with pytest.raises(ValueError, match="steps=0 trains nothing; use at least 1"):
-        train(small_model(), lookup_loss, steps=0, generator=torch.Generator())
+@pytest.mark.parametrize(
+    ("wrong", "kind", "message"),
+    [
+        ({"steps": 0}, ValueError, "steps=0 is too few; use at least 1"),
+        ({"steps": 2.5}, TypeError, "steps must be an int, got 2.5"),
+        ({"steps": "3"}, TypeError, "steps must be an int, got '3'"),
+        ({"model": None}, TypeError, "model must be an nn.Module, got NoneType"),
+        ({"model": nn.ReLU()}, ValueError, "model=ReLU has no parameters; pass"),
+        ({"batch_loss": 1.0}, TypeError, "batch_loss must be a function .*, got 1.0"),
+        ({"learning_rate": "x"}, TypeError, "learning_rate must be a number, got 'x'"),
+        ({"learning_rate": 0}, ValueError, "learning_rate=0 is out of range; use a"),
+        ({"learning_rate": math.nan}, ValueError, "learning_rate=nan is out of range"),
+        (
+            {"batch_loss": lambda model, _: lookup_loss(model, _).item()},
+            TypeError,
+            "batch_loss must return a scalar tensor, got [0-9.]+",
+        ),
+        (
+            {"batch_loss": lambda model, _: model.readout.bias},
+            ValueError,
+            r"batch_loss returned shape \(10,\); return a scalar, such as its mean",
+        ),
+        (
+            {"batch_loss": torch.no_grad()(lookup_loss)},
+            ValueError,
+            r"batch_loss returned [0-9.]+ without a gradient; compute it from .* model",
+        ),
+    ],
+)
+def test_what_cannot_be_trained_is_named(plain, wrong, kind, message):
+    training = importlib.import_module("mha_teach.training")
+    right = {"batch_loss": lookup_loss, "steps": 3, "generator": torch.Generator()}
+    right["model"] = training.LookupModel(
+        2, 3, d_model=D_MODEL, num_symbols=SYMBOLS, d_v=2
+    )
+    with pytest.raises(kind, match=message):
+        training.train(**right | wrong)
+
+
+def test_a_model_has_answers_and_symbols(plain):
+    training = importlib.import_module("mha_teach.training")
+    with pytest.raises(ValueError, match="num_symbols=0 is too few; use at least 1"):
+        training.LookupModel(2, 3, num_symbols=0)
+
+
+def test_one_question_needs_no_batch_axis():
+    model, x = small_model(), torch.randn(2, 4, D_MODEL)
+    torch.testing.assert_close(model(x[0]), model(x)[0])
 
 
 @pytest.fixture
