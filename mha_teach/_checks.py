@@ -17,7 +17,7 @@ from mha_teach.cache import KVCache
 from mha_teach.masks import Causal, Mask, as_tensor, require_bool, require_size
 
 if TYPE_CHECKING:
-    from mha_teach.attention import MultiHeadAttention
+    from mha_teach.attention import AttentionTrace, MultiHeadAttention
 
 
 class Inputs(NamedTuple):
@@ -35,23 +35,25 @@ def head_sizes(
     d_v: int | None,
     num_kv_heads: int | None,
     d_context: int | None,
+    bias: bool,
     dropout: float,
 ) -> tuple[int, int, int, int]:
     """Fill in the defaults d_k, d_v, num_kv_heads, d_context."""
-    for name, size in {
-        "d_model": d_model,
-        "num_heads": num_heads,
+    optional = {
         "d_k": d_k,
         "d_v": d_v,
         "num_kv_heads": num_kv_heads,
         "d_context": d_context,
-    }.items():
-        if size is None:
-            continue
+    }
+    given = {name: size for name, size in optional.items() if size is not None}
+    sizes = {"d_model": d_model, "num_heads": num_heads} | given
+    for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int):
             raise TypeError(f"{name} must be an int, got {size!r}")
         if size < 1:
             raise ValueError(f"{name}={size} must be at least 1")
+    if not isinstance(bias, bool):
+        raise TypeError(f"bias must be True or False, got {bias!r}")
     if not _is_number(dropout):
         raise TypeError(f"dropout must be a number, got {dropout!r}")
     if not 0 <= dropout < 1:
@@ -102,7 +104,7 @@ def attention_arguments(
     """Check the arguments of ``scaled_dot_product_attention``."""
     _require_scale(scale)
     for name, tensor in {"q": q, "k": k, "v": v}.items():
-        _require_floating(name, tensor)
+        _require_vectors(name, tensor)
         if tensor.dim() < 2:
             raise ValueError(
                 f"{name} has shape {tuple(tensor.shape)}; it needs at least two axes, "
@@ -154,8 +156,41 @@ def weights_arguments(weights: Tensor, mask: Mask | None) -> None:
         )
 
 
-def own_trace(module: "MultiHeadAttention", head_outputs: Tensor) -> None:
-    """Check that head outputs may come from a module: its heads, of its width."""
+def split_arguments(x: Tensor, num_heads: int) -> None:
+    """Check the arguments of ``split_heads``."""
+    _require_tensor("x", x)
+    require_size("num_heads", num_heads)
+    if x.dim() < 2 or num_heads == 0 or x.shape[-1] % num_heads:
+        raise ValueError(
+            f"x of shape {tuple(x.shape)} does not split into num_heads={num_heads}; "
+            "use (…, n, width) with a width that num_heads divides"
+        )
+
+
+def merge_arguments(x: Tensor) -> None:
+    """Check the argument of ``merge_heads``."""
+    _require_tensor("x", x)
+    if x.dim() < 3:
+        raise ValueError(
+            f"x has shape {tuple(x.shape)}; it needs at least three axes, "
+            "(…, head, n, width)"
+        )
+
+
+def own_trace(module: "MultiHeadAttention", trace: "AttentionTrace") -> None:
+    """Check that a trace may come from a module: its heads, of its width."""
+    # A compiled module is of another class and has all the same attributes.
+    if not hasattr(module, "d_v"):
+        raise TypeError(
+            f"module must be a MultiHeadAttention, got {type(module).__name__}; pass "
+            "the module that made the trace"
+        )
+    if not hasattr(trace, "head_outputs"):
+        raise TypeError(
+            f"trace must be an AttentionTrace, got {type(trace).__name__}; make one "
+            "with module.trace(…)"
+        )
+    head_outputs = trace.head_outputs
     num_heads, d_v = head_outputs.shape[-3], head_outputs.shape[-1]
     if (num_heads, d_v) != (module.num_heads, module.d_v):
         raise ValueError(
@@ -358,13 +393,20 @@ def has_torch_counterpart(module: "MultiHeadAttention") -> None:
         )
 
 
-def _require_floating(
-    name: str,
-    tensor: Tensor,
-    way_out: str = "embed token ids, or convert with .float()",
-) -> None:
+def _require_vectors(name: str, tensor: Tensor) -> None:
+    is_bool = isinstance(tensor, Tensor) and tensor.dtype == torch.bool
+    if isinstance(tensor, Causal) or is_bool:
+        raise TypeError(f"{name} must hold vectors, got a mask; pass it as mask=…")
+    _require_floating(name, tensor, "embed token ids, or convert with .float()")
+
+
+def _require_tensor(name: str, tensor: Tensor) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}")
+
+
+def _require_floating(name: str, tensor: Tensor, way_out: str) -> None:
+    _require_tensor(name, tensor)
     if not tensor.is_floating_point():
         raise TypeError(f"{name} must be floating point, got {tensor.dtype}; {way_out}")
 
@@ -382,7 +424,7 @@ def _require_one_device(**arguments: Tensor | Mask | None) -> None:
 def _require_tokens(
     name: str, tensor: Tensor, module: "MultiHeadAttention", width_name: str
 ) -> None:
-    _require_floating(name, tensor)
+    _require_vectors(name, tensor)
     _require_dtype_of(module, name, tensor)
     width = getattr(module, width_name)
     if tensor.dim() not in (2, 3):

@@ -43,7 +43,7 @@ def fused_attention(
         attn_mask=mask,
         dropout_p=dropout,
         is_causal=is_causal,
-        enable_gqa=k.shape[1] != q.shape[1],
+        enable_gqa=bool(k.shape[1] != q.shape[1]),
     )
 
 

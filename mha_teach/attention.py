@@ -231,7 +231,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.d_model, self.num_heads, self.dropout = d_model, num_heads, dropout
         self.d_k, self.d_v, self.num_kv_heads, self.d_context = _checks.head_sizes(
-            d_model, num_heads, d_k, d_v, num_kv_heads, d_context, dropout
+            d_model, num_heads, d_k, d_v, num_kv_heads, d_context, bias, dropout
         )
         self.q_proj = nn.Linear(d_model, num_heads * self.d_k, bias)
         self.k_proj = nn.Linear(self.d_context, self.num_kv_heads * self.d_k, bias)
@@ -325,14 +325,28 @@ class MultiHeadAttention(nn.Module):
     def split_heads(
         x: Float[Tensor, "*batch n head_times_width"], num_heads: int
     ) -> Float[Tensor, "*batch {num_heads} n width"]:
-        """Cut the last axis into heads and move them in front of the tokens."""
+        """Cut the last axis into heads and move them in front of the tokens.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``num_heads`` does not divide the last axis.
+        """
+        _checks.split_arguments(x, num_heads)
         return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2)
 
     @staticmethod
     def merge_heads(
         x: Float[Tensor, "*batch head n width"],
     ) -> Float[Tensor, "*batch n head_times_width"]:
-        """Put the heads side by side again: the inverse of ``split_heads``."""
+        """Put the heads side by side again: the inverse of ``split_heads``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``x`` has fewer than three axes.
+        """
+        _checks.merge_arguments(x)
         return x.transpose(-3, -2).flatten(-2)
 
     @classmethod

@@ -53,7 +53,7 @@ class KVCache:
         ValueError
             If they do not fit; then nothing is stored.
         """
-        n_new = k_new.shape[2]
+        n_new = k_new.shape[-2]
         _require_shape("k_new", k_new, self.k, n_new)
         _require_shape("v_new", v_new, self.v, n_new)
         self.require_room(n_new)

@@ -34,6 +34,8 @@ def parameters(
     d_k, d_v, num_kv_heads = _widths(d_model, num_heads, d_k, d_v, num_kv_heads)
     d_context = d_model if d_context is None else d_context
     _require(1, d_context=d_context)
+    if not isinstance(bias, bool):
+        raise TypeError(f"bias must be True or False, got {bias!r}")
     columns_q = num_heads * d_k
     columns_kv = num_kv_heads * (d_k + d_v)
     weights = d_model * columns_q + d_context * columns_kv + num_heads * d_v * d_model

@@ -87,8 +87,8 @@ def contributions(
 
     Raises
     ------
-    ValueError
-        If the trace has other heads than the module.
+    TypeError, ValueError
+        If the trace has other heads than the module, or one of them is none.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def contributions(
     Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits", section
     "Attention Heads are Independent and Additive".
     """
-    _checks.own_trace(module, trace.head_outputs)
+    _checks.own_trace(module, trace)
     # Under autocast a trace is narrower than the weights.
     weight = module.out_proj.weight.to(trace.head_outputs.dtype)
     blocks = weight.unflatten(-1, (module.num_heads, module.d_v))

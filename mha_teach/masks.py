@@ -5,12 +5,13 @@ Every mask here is boolean and True means "may attend", as in
 the opposite; ``to_torch_mha`` is the one place that inverts.
 """
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Integer
 from torch import Tensor
 
 
@@ -65,7 +66,7 @@ def causal(n_q: int, n_k: int | None = None) -> Causal:
 
 
 def padding(
-    lengths: Sequence[int] | Int[Tensor, " batch"], n_k: int
+    lengths: Sequence[int] | Integer[Tensor, " batch"], n_k: int
 ) -> Bool[Tensor, "batch 1 1 n_k"]:
     """Let every query attend to the first ``lengths[b]`` keys of sequence b.
 
@@ -90,11 +91,11 @@ def padding(
             [1, 1, 1]], dtype=torch.int32)
     """
     require_size("n_k", n_k)
-    lengths = torch.as_tensor(lengths)
+    lengths = _read(lengths)
     if lengths.shape == (0,):  # torch reads [] as floats
         lengths = lengths.long()
-    counts = not lengths.is_floating_point() and lengths.dtype != torch.bool
-    if lengths.dim() != 1 or not counts:
+    counts = not (lengths.is_floating_point() or lengths.is_complex())
+    if lengths.dim() != 1 or not counts or lengths.dtype == torch.bool:
         raise TypeError(
             f"lengths must be one integer per sequence, got {lengths.dtype} of shape "
             f"{tuple(lengths.shape)}; pass e.g. padding([3, 5], n_k=5)"
@@ -106,7 +107,18 @@ def padding(
                 "each length must lie between 0 and n_k"
             )
     positions = torch.arange(n_k, device=lengths.device)
-    return (positions < lengths[:, None])[:, None, None, :]
+    # PyTorch compares no unsigned integers wider than a byte.
+    return (positions < lengths.long()[:, None])[:, None, None, :]
+
+
+def _read(lengths: Sequence[int] | Tensor) -> Tensor:
+    try:
+        return torch.as_tensor(lengths)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(
+            f"lengths must be one integer per sequence, got {reprlib.repr(lengths)}; "
+            "pass e.g. padding([3, 5], n_k=5)"
+        ) from None
 
 
 def window(n: int, width: int) -> Bool[Tensor, "n n"]:
@@ -198,7 +210,7 @@ def to_torch_mha(
     Raises
     ------
     TypeError
-        If the mask is not bool.
+        If the mask is not bool, or a size is not an int.
     ValueError
         If it has neither 2 nor 4 axes, or a needed size is missing or contradicts it.
     """
@@ -242,11 +254,14 @@ def require_bool(mask: Mask) -> None:
 
 
 def _axis_size(name: str, given: int | None, in_mask: int) -> int:
-    if given is None and in_mask == 1:
-        raise ValueError(f"mask has size 1 in place of {name}; pass {name}=…")
-    if given is not None and in_mask not in (1, given):
+    if given is None:
+        if in_mask == 1:
+            raise ValueError(f"mask has size 1 in place of {name}; pass {name}=…")
+        return in_mask
+    require_size(name, given)
+    if in_mask not in (1, given):
         raise ValueError(f"{name}={given} contradicts the mask, which has {in_mask}")
-    return in_mask if given is None else given
+    return given
 
 
 def require_size(name: str, size: int) -> None:

@@ -108,6 +108,16 @@ ERRORS = {
         TypeError,
         "dropout must be a number, got False",
     ),
+    "no width at all": (
+        lambda p: p.MultiHeadAttention(None, None),
+        TypeError,
+        "d_model must be an int, got None",
+    ),
+    "bias as text": (
+        lambda p: build(p, bias="no"),
+        TypeError,
+        "bias must be True or False, got 'no'",
+    ),
     "4 key heads for 6": (
         lambda p: build(p, 42, 6, num_kv_heads=4),
         ValueError,
@@ -124,6 +134,11 @@ ERRORS = {
         TypeError,
         "k must be floating point, got torch.int64; embed token ids, or convert with "
         ".float()",
+    ),
+    "mask for v": (
+        lambda p: sdpa(p, v=bools(5, 11)),
+        TypeError,
+        "v must hold vectors, got a mask; pass it as mask=…",
     ),
     "v without width": (
         lambda p: sdpa(p, v=(11,)),
@@ -197,6 +212,16 @@ ERRORS = {
         lambda p: call(p, key=[[1.0] * 21]),
         TypeError,
         "key must be a torch.Tensor, got list",
+    ),
+    "mask by position": (
+        lambda p: call(p, key=bools(5, 5)),
+        TypeError,
+        "key must hold vectors, got a mask; pass it as mask=…",
+    ),
+    "named mask by position": (
+        lambda p: call(p, key=(3, 5, 21), value=p.masks.causal(5)),
+        TypeError,
+        "value must hold vectors, got a mask; pass it as mask=…",
     ),
     "1-D query": (
         lambda p: call(p, (21,)),
@@ -341,6 +366,28 @@ ERRORS = {
         TypeError,
         "head_gate must be floating point, got torch.bool; convert with .float()",
     ),
+    # heads cut and joined
+    "split a list": (
+        lambda p: p.MultiHeadAttention.split_heads([1.0], 3),
+        TypeError,
+        "x must be a torch.Tensor, got list",
+    ),
+    "split into a fraction of heads": (
+        lambda p: p.MultiHeadAttention.split_heads(torch.ones(5, 21), 3.0),
+        TypeError,
+        "num_heads must be an int, got float (3.0)",
+    ),
+    "split 20 in 3": (
+        lambda p: p.MultiHeadAttention.split_heads(torch.ones(5, 20), 3),
+        ValueError,
+        "x of shape (5, 20) does not split into num_heads=3; use (…, n, width) with a "
+        "width that num_heads divides",
+    ),
+    "merge without heads": (
+        lambda p: p.MultiHeadAttention.merge_heads(torch.ones(5, 7)),
+        ValueError,
+        "x has shape (5, 7); it needs at least three axes, (…, head, n, width)",
+    ),
     # to and from PyTorch
     "from_torch of a Linear": (
         lambda p: p.MultiHeadAttention.from_torch(nn.Linear(2, 3)),
@@ -430,6 +477,11 @@ ERRORS = {
         ValueError,
         "k_new has shape (1, 1, 4, 7), but this cache needs (3, 3, 4, 7)",
     ),
+    "append without batch and heads": (
+        lambda p: build(p).new_cache(3, 5).append(*torch.randn(2, 4, 7)),
+        ValueError,
+        "k_new has shape (4, 7), but this cache needs (3, 3, 4, 7)",
+    ),
     "append fewer values than keys": (
         lambda p: (
             build(p)
@@ -490,6 +542,18 @@ ERRORS = {
         "lengths must be one integer per sequence, got torch.int64 of shape (1, 1); "
         "pass e.g. padding([3, 5], n_k=5)",
     ),
+    "padding by nothing": (
+        lambda p: p.masks.padding(None, 5),
+        TypeError,
+        "lengths must be one integer per sequence, got None; pass e.g. padding([3, 5], "
+        "n_k=5)",
+    ),
+    "padding by complex numbers": (
+        lambda p: p.masks.padding([1j], 5),
+        TypeError,
+        "lengths must be one integer per sequence, got torch.complex64 of shape (1,); "
+        "pass e.g. padding([3, 5], n_k=5)",
+    ),
     "padding longer than the keys": (
         lambda p: p.masks.padding([3, 7], 5),
         ValueError,
@@ -537,6 +601,16 @@ ERRORS = {
         ValueError,
         "mask has size 1 in place of num_heads; pass num_heads=…",
     ),
+    "to_torch_mha of a negative size": (
+        lambda p: p.masks.to_torch_mha(bools(2, 1, 5, 5), num_heads=-1),
+        ValueError,
+        "num_heads=-1 is negative; a size is 0 or more",
+    ),
+    "to_torch_mha of half a head": (
+        lambda p: p.masks.to_torch_mha(bools(2, 1, 5, 5), num_heads=1.5),
+        TypeError,
+        "num_heads must be an int, got float (1.5)",
+    ),
     "to_torch_mha against the mask": (
         lambda p: p.masks.to_torch_mha(bools(2, 3, 5, 5), batch_size=7),
         ValueError,
@@ -552,6 +626,17 @@ ERRORS = {
         lambda p: sdpa(p, scale=float("nan")),
         ValueError,
         "scale=nan makes every score nan or infinite",
+    ),
+    "contributions the other way round": (
+        lambda p: p.heads.contributions(build(p).trace(torch.randn(5, 21)), build(p)),
+        TypeError,
+        "module must be a MultiHeadAttention, got AttentionTrace; pass the module that "
+        "made the trace",
+    ),
+    "contributions of an output": (
+        lambda p: p.heads.contributions(build(p), build(p)(torch.randn(5, 21))),
+        TypeError,
+        "trace must be an AttentionTrace, got Tensor; make one with module.trace(…)",
     ),
     "contributions of another module's trace": (
         lambda p: p.heads.contributions(
@@ -646,6 +731,11 @@ ERRORS = {
         lambda p: p.costs.parameters(21.0, 3),
         TypeError,
         "d_model must be an int, got 21.0",
+    ),
+    "cost of two biases": (
+        lambda p: p.costs.parameters(21, 3, bias=2),
+        TypeError,
+        "bias must be True or False, got 2",
     ),
     "cost of no context": (
         lambda p: p.costs.parameters(21, 3, d_context=0),

@@ -40,7 +40,11 @@ def test_causal_is_frozen():
         masks.causal(5).n_q = 7
 
 
-@pytest.mark.parametrize("as_type", [list, tuple, torch.tensor])
+def unsigned(lengths):
+    return torch.tensor(lengths, dtype=torch.uint16)
+
+
+@pytest.mark.parametrize("as_type", [list, tuple, torch.tensor, unsigned])
 def test_padding_by_hand(as_type):
     mask = masks.padding(as_type([2, 0, 3]), 3)
     assert mask.dtype == torch.bool

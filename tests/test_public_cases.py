@@ -137,7 +137,7 @@ def test_tokens_are_never_recut():
     # view(batch, -1, 12, 512 // 12) takes 63 tokens of width 512 for 64 of width 504.
     q = torch.randn(1, 63, 512)
     assert q.view(1, -1, 12, 512 // 12).shape == (1, 64, 12, 42)
-    with pytest.raises(RuntimeError, match="12"):
+    with pytest.raises(ValueError, match="does not split into num_heads=12"):
         MultiHeadAttention.split_heads(q, 12)
 
 

@@ -127,6 +127,16 @@ def test_quantised_projections(plain):
         torch.testing.assert_close(found, module(x), atol=0.05, rtol=0)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+@each_size
+def test_jit_trace(plain, sizes):
+    module = build(plain.MultiHeadAttention, **sizes).eval()
+    traced = torch.jit.trace(module, torch.randn(2, 5, 21))
+    x = torch.randn(3, 11, 21)
+    torch.testing.assert_close(traced(x), module(x), atol=1e-6, rtol=0)
+
+
 @one_by_one
 @each_path
 @each_size
