@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import type_before_parametrizations
 
 from mha_teach.cache import KVCache
+from mha_teach.costs import require_at_least
 from mha_teach.masks import Causal, Mask, as_tensor, require_bool, require_size
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def head_sizes(
     dropout: float,
 ) -> tuple[int, int, int, int]:
     """Fill in the defaults d_k, d_v, num_kv_heads, d_context."""
+    require_at_least(1, d_model=d_model, num_heads=num_heads)
     optional = {
         "d_k": d_k,
         "d_v": d_v,
@@ -46,12 +48,7 @@ def head_sizes(
         "d_context": d_context,
     }
     given = {name: size for name, size in optional.items() if size is not None}
-    sizes = {"d_model": d_model, "num_heads": num_heads} | given
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int):
-            raise TypeError(f"{name} must be an int, got {size!r}")
-        if size < 1:
-            raise ValueError(f"{name}={size} must be at least 1")
+    require_at_least(1, **given)
     if not isinstance(bias, bool):
         raise TypeError(f"bias must be True or False, got {bias!r}")
     if not _is_number(dropout):

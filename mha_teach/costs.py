@@ -33,7 +33,7 @@ def parameters(
     """
     d_k, d_v, num_kv_heads = _widths(d_model, num_heads, d_k, d_v, num_kv_heads)
     d_context = d_model if d_context is None else d_context
-    _require(1, d_context=d_context)
+    require_at_least(1, d_context=d_context)
     if not isinstance(bias, bool):
         raise TypeError(f"bias must be True or False, got {bias!r}")
     columns_q = num_heads * d_k
@@ -66,7 +66,7 @@ def forward_flops(
     """
     d_k, d_v, num_kv_heads = _widths(d_model, num_heads, d_k, d_v, num_kv_heads)
     n_k = n_q if n_k is None else n_k
-    _require(0, n_q=n_q, n_k=n_k, batch=batch)
+    require_at_least(0, n_q=n_q, n_k=n_k, batch=batch)
     per_query = num_heads * (d_k + d_v)
     per_key = num_kv_heads * (d_k + d_v)
     projections = d_model * (n_q * per_query + n_k * per_key)
@@ -89,8 +89,8 @@ def score_bytes(
     512
     """
     n_k = n_q if n_k is None else n_k
-    _require(1, num_heads=num_heads, itemsize=itemsize)
-    _require(0, n_q=n_q, n_k=n_k, batch=batch)
+    require_at_least(1, num_heads=num_heads, itemsize=itemsize)
+    require_at_least(0, n_q=n_q, n_k=n_k, batch=batch)
     return batch * num_heads * n_q * n_k * itemsize
 
 
@@ -112,8 +112,8 @@ def kv_cache_bytes(
     1.25
     """
     d_v = d_k if d_v is None else d_v
-    _require(1, num_kv_heads=num_kv_heads, d_k=d_k, d_v=d_v, itemsize=itemsize)
-    _require(0, n=n, num_layers=num_layers, batch=batch)
+    require_at_least(1, num_kv_heads=num_kv_heads, d_k=d_k, d_v=d_v, itemsize=itemsize)
+    require_at_least(0, n=n, num_layers=num_layers, batch=batch)
     return num_layers * batch * n * num_kv_heads * (d_k + d_v) * itemsize
 
 
@@ -166,7 +166,7 @@ def _widths(
     d_v: int | None,
     num_kv_heads: int | None,
 ) -> tuple[int, int, int]:
-    _require(1, d_model=d_model, num_heads=num_heads)
+    require_at_least(1, d_model=d_model, num_heads=num_heads)
     if d_k is None:
         if d_model % num_heads:
             raise ValueError(
@@ -176,7 +176,7 @@ def _widths(
         d_k = d_model // num_heads
     d_v = d_k if d_v is None else d_v
     num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-    _require(1, d_k=d_k, d_v=d_v, num_kv_heads=num_kv_heads)
+    require_at_least(1, d_k=d_k, d_v=d_v, num_kv_heads=num_kv_heads)
     if num_heads % num_kv_heads:
         raise ValueError(
             f"num_kv_heads={num_kv_heads} does not divide num_heads={num_heads}; "
@@ -185,7 +185,8 @@ def _widths(
     return d_k, d_v, num_kv_heads
 
 
-def _require(least: int, **sizes: int) -> None:
+def require_at_least(least: int, **sizes: int) -> None:
+    """Raise unless each size is an int of ``least`` or more."""
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int):
             raise TypeError(f"{name} must be an int, got {size!r}")

@@ -11,6 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from mha_teach.costs import require_at_least
+
 # At height 1 the scores start so small that the same training learns far less.
 ONE_HOT_HEIGHT = 2.0
 
@@ -146,15 +148,6 @@ def encode_lookups(
     asked = F.one_hot(pointers.long(), positions).flatten(1)
     asker = torch.cat([nothing, asked], dim=-1)
     return ONE_HOT_HEIGHT * torch.cat([holders, asker[:, None]], dim=1)
-
-
-def require_at_least(least: int, **sizes: int) -> None:
-    """Raise unless each size is an int of ``least`` or more."""
-    for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int):
-            raise TypeError(f"{name} must be an int, got {size!r}")
-        if size < least:
-            raise ValueError(f"{name}={size} is too few; use at least {least}")
 
 
 def require_integers(name: str, indices: Tensor) -> None:

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mha_teach.attention import MultiHeadAttention
-from mha_teach.tasks import require_at_least, require_integers
+from mha_teach.costs import require_at_least
+from mha_teach.tasks import require_integers
 
 T = TypeVar("T")
 

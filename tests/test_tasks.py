@@ -111,9 +111,9 @@ def test_the_generator_alone_decides():
 @pytest.mark.parametrize(
     ("wrong", "kind", "message"),
     [
-        ({"num_samples": 0}, ValueError, "num_samples=0 is too few; use at least 1"),
-        ({"positions": 1}, ValueError, "positions=1 is too few; use at least 2"),
-        ({"symbols": 1}, ValueError, "symbols=1 is too few; use at least 2"),
+        ({"num_samples": 0}, ValueError, "num_samples=0 must be at least 1"),
+        ({"positions": 1}, ValueError, "positions=1 must be at least 2"),
+        ({"symbols": 1}, ValueError, "symbols=1 must be at least 2"),
         ({"num_samples": 3.0}, TypeError, "num_samples must be an int, got 3.0"),
         ({"symbols": True}, TypeError, "symbols must be an int, got True"),
         ({"generator": None}, TypeError, "generator must be .*, got None; pass torch"),

@@ -231,7 +231,7 @@ def test_training_runs_on_one_thread_and_gives_the_others_back():
 @pytest.mark.parametrize(
     ("wrong", "kind", "message"),
     [
-        ({"steps": 0}, ValueError, "steps=0 is too few; use at least 1"),
+        ({"steps": 0}, ValueError, "steps=0 must be at least 1"),
         ({"steps": 2.5}, TypeError, "steps must be an int, got 2.5"),
         ({"steps": "3"}, TypeError, "steps must be an int, got '3'"),
         ({"model": None}, TypeError, "model must be an nn.Module, got NoneType"),
@@ -269,7 +269,7 @@ def test_what_cannot_be_trained_is_named(plain, wrong, kind, message):
 
 def test_a_model_has_answers_and_symbols(plain):
     training = importlib.import_module("mha_teach.training")
-    with pytest.raises(ValueError, match="num_symbols=0 is too few; use at least 1"):
+    with pytest.raises(ValueError, match="num_symbols=0 must be at least 1"):
         training.LookupModel(2, 3, num_symbols=0)
 
 
