@@ -5,6 +5,7 @@ import functools
 import importlib
 import json
 import math
+import os
 import random
 import re
 import subprocess
@@ -1678,6 +1679,33 @@ def test_what_cannot_be_written_is_said_before_anything_is_tried(
     progress()
     place = str(tmp_path / path).rstrip("/")
     assert f"\n{place} cannot be written: kept for" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="devices as POSIX has them")
+@pytest.mark.parametrize("name", ["pipe", "/dev/null", "/dev/full", "/dev/zero"])
+def test_of_a_pipe_or_a_device_nothing_is_asked(name, capsys, tmp_path, monkeypatch):
+    """To read one may never end, and to write it may lose the result."""
+    os.mkfifo(tmp_path / "pipe")
+    path = tmp_path / name
+    monkeypatch.setenv("MHA_TEACH_PROGRESS", str(path))
+    check("07-mha", MHA)
+    progress()
+    printed = capsys.readouterr().out
+    assert "✓ 07-mha" in printed
+    assert f"{path} cannot be written: kept for this session only." in printed
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no limits on Windows")
+def test_what_a_full_disk_cuts_off_the_session_remembers():
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9, before[1]))
+    try:
+        _progress.record("07-mha", 0.5)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert _progress.best() == {"07-mha": 0.5}
 
 
 def test_of_a_link_the_file_behind_it_is_kept(capsys, tmp_path, monkeypatch):

@@ -57,12 +57,19 @@ def damaged_files() -> list[Path]:
 
 def _read(file: Path) -> tuple[dict[str, float], bool]:
     """Return the best share of each exercise, and whether any line is damaged."""
+    _require_ordinary(file)
     lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     results = [_parsed(line) for line in lines if line.strip()]
     good: dict[str, float] = {}
     for exercise_id, share in filter(None, results):
         good[exercise_id] = max(share, good.get(exercise_id, 0.0))
     return good, None in results
+
+
+def _require_ordinary(file: Path) -> None:
+    """Raise where reading may never end, and what is written may be lost."""
+    if file.exists() and not file.is_file():
+        raise OSError(f"{file} is no ordinary file")
 
 
 def _parsed(line: str) -> tuple[str, float] | None:
@@ -81,17 +88,19 @@ def _append(results: dict[str, float]) -> None:
 
     The line break comes first: it also ends a line that was cut off.
     """
-    lines = [
+    lines = "".join(
         "\n" + json.dumps({"id": exercise_id, "share": share})
         for exercise_id, share in results.items()
-    ]
+    ).encode()
     try:
+        _require_ordinary(path())
         path().parent.mkdir(parents=True, exist_ok=True)
         for _ in range(10):  # another notebook may set the file aside meanwhile
             with path().open("ab", buffering=0) as file:
-                file.write("".join(lines).encode())
-                if _is_at_path(file.fileno()):
+                written = file.write(lines)
+                if written == len(lines) and _is_at_path(file.fileno()):
                     return
+        raise OSError("the disk is full, or the file is set aside all the time")
     except OSError:
         _unkept.update(results)
 
