@@ -216,18 +216,21 @@ def environment():
 
 
 def packages():
-    """Name the folders that can be imported from .venv."""
+    """Name the folders and .py files that can be imported from .venv, and its head."""
     library = "Lib" if os.name == "nt" else "lib/python*"
-    folders = [p for p in VENV.glob(f"{library}/site-packages/*") if p.is_dir()]
-    names = sorted({folder.name for folder in folders})
-    return [name for name in names if name.isidentifier() and name[:2] != "__"]
+    paths = VENV.glob(f"{library}/site-packages/*")
+    names = sorted({p.name for p in paths if p.is_dir() or p.suffix == ".py"})
+    modules = [name for name in names if name.removesuffix(".py").isidentifier()]
+    head = [path.name for path in VENV.glob("pyvenv.cfg")]
+    return head + [name for name in modules if not name.startswith("__")]
 
 
 def as_recorded(record):
     """Tell whether .venv is the one of the record, with no package deleted since."""
     if record.get("environment") != environment():
         return False
-    return set(record.get("packages", ())) <= set(packages())
+    before, now = record.get("packages", []), packages()
+    return isinstance(before, list) and all(name in now for name in before)
 
 
 def read_record():
@@ -289,8 +292,8 @@ def former_environment_kept():
     """Put .venv back as it was if a new one cannot be made, as without a network."""
     try:
         yield
-    except SystemExit:
-        if BEFORE.exists():
+    except (SystemExit, OSError):
+        if BEFORE.is_dir():
             shutil.rmtree(VENV, ignore_errors=True)
             BEFORE.rename(VENV)
             print(f"\n{VENV.name} is as it was.", flush=True)
@@ -395,3 +398,8 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         print("\nInterrupted; the same command starts again.")
         sys.exit(130)
+    except OSError as error:
+        sys.exit(
+            f"\n{error}\nSee to what is there under this name, to its permissions and "
+            "the space on the disk, then run the same command."
+        )

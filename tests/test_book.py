@@ -183,6 +183,22 @@ def folder_for_a_record(book):
     book.RECORD.mkdir()
 
 
+def number_of_packages(book):
+    book.write_record(book.read_record() | {"packages": 7})
+
+
+def list_for_a_package(book):
+    book.write_record(book.read_record() | {"packages": [["click"]]})
+
+
+def number_for_an_environment(book):
+    book.write_record(book.read_record() | {"environment": 7})
+
+
+def beheaded(book):
+    (book.VENV / "pyvenv.cfg").unlink()
+
+
 def moved(book):
     record = book.read_record()
     book.write_record(record | {"environment": ["/elsewhere", "python3.11"]})
@@ -206,6 +222,10 @@ def made_by_hand_without_pip(book):
         list_for_a_record,
         number_for_a_record,
         folder_for_a_record,
+        number_of_packages,
+        list_for_a_package,
+        number_for_an_environment,
+        beheaded,
         moved,
         other_python,
         made_by_hand_without_pip,
@@ -252,22 +272,25 @@ def test_an_environment_set_aside_outlives_a_set_up_that_is_killed(book):
 
 
 def makes_package(book, name):
-    """A step that installs a package, as far as a folder is one."""
+    """A step that installs a package, as far as a folder or a .py file is one."""
     code = "import pathlib, site; folder = pathlib.Path(site.getsitepackages()[-1])"
-    code += f"; (folder / {name!r}).mkdir(exist_ok=True)"
+    make = "touch" if name.endswith(".py") else "mkdir"
+    code += f"; (folder / {name!r}).{make}(exist_ok=True)"
     return step(book, name, code=code)
 
 
-@pytest.mark.parametrize("deleted", ["torch", "."])
+@pytest.mark.parametrize("deleted", ["torch", "six.py", "."])
 def test_deleted_packages_have_the_environment_made_anew(book, deleted):
-    steps = (makes_package(book, "jupyterlab"), makes_package(book, "torch"))
+    names = ["jupyterlab", "six.py", "torch"]
+    steps = tuple(makes_package(book, name) for name in names)
     book.set_up(steps)
     assert book.to_do(steps) == []
     kept = keepsake(book)
     (packages,) = book.VENV.glob("[Ll]ib/**/site-packages")
-    shutil.rmtree(packages / deleted)
+    gone = packages / deleted
+    shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
     book.set_up(steps)
-    assert book.packages() == ["jupyterlab", "torch"]
+    assert book.packages() == ["pyvenv.cfg", *names]
     assert not kept.exists()
 
 
@@ -293,6 +316,25 @@ def test_a_file_in_the_way_is_explained(book, name, message):
     (book.ROOT / name).touch()
     with pytest.raises(SystemExit, match=message):
         book.set_up((step(book, "libraries"),))
+
+
+@pytest.mark.parametrize("folder", ["_build/set-up.log", "_build/set-up.lock"])
+def test_a_folder_in_the_way_is_explained(book, folder):
+    (book.ROOT / folder).mkdir(parents=True)
+    (book.ROOT / "requirements").mkdir()
+    for name in ("lock", "torch", "models"):
+        (book.ROOT / "requirements" / f"{name}.txt").touch()
+    (book.ROOT / "pyproject.toml").touch()
+    ended = subprocess.run(
+        [sys.executable, "book.py", "doctor"],
+        cwd=book.ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 1
+    assert "Traceback" not in ended.stderr
+    assert str(Path(folder)) in ended.stderr
+    assert ended.stderr.endswith(", then run the same command.\n")
 
 
 @pytest.mark.parametrize("before", [True, False])
