@@ -14,13 +14,11 @@
 # [notation](notation.md). Reading and running takes 30 minutes. Each part names the chapter that takes its time.
 
 # %% slideshow={"slide_type": "skip"}
-import json
-from pathlib import Path
-
 import torch
 
 from mha_teach import MultiHeadAttention, costs, heads, masks, models, plots
 from mha_teach.widgets import Heads
+from mha_teach.workspace import artifact
 
 _ = torch.manual_seed(0)
 
@@ -195,7 +193,7 @@ for name in ("q", "weights", "v"):
 # > becomes of the shape of `q`, of the parameters, of the accuracy? Then move $h$ and $d_k$ with the arrow keys. A dot is one of five runs.
 
 # %% slideshow={"slide_type": "subslide"}
-grid = json.loads(Path("artifacts/heads_grid.json").read_text())
+grid = artifact("heads_grid.json")
 Heads(grid, num_heads=1, d_k=16)
 
 # %% tags=["guard"] slideshow={"slide_type": "skip"}

@@ -15,9 +15,6 @@
 # and running takes 40 minutes; the [exercises](exercises/05_why_many_heads.ipynb) take 30, and an optional 20.
 
 # %% slideshow={"slide_type": "skip"}
-import json
-from pathlib import Path
-
 import torch
 from torch import nn
 
@@ -25,6 +22,7 @@ from mha_teach import MultiHeadAttention, costs, models, plots
 from mha_teach.tasks import encode_lookups, two_lookups
 from mha_teach.training import answer_loss, train
 from mha_teach.widgets import AttentionMap
+from mha_teach.workspace import artifact
 
 _ = torch.manual_seed(0)
 
@@ -309,7 +307,7 @@ print("both agree")
 # > **Predict.** Which will name both letters after 400 steps? Which of the others will three times as many steps help?
 
 # %% slideshow={"slide_type": "subslide"}
-runs = json.loads(Path("artifacts/why_many_heads.json").read_text())["runs"]
+runs = artifact("why_many_heads.json")["runs"]
 
 def dots(name, chosen):                           # {length: {setting: five shares}}
     return {

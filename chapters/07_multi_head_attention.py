@@ -16,15 +16,13 @@
 # optional 20.
 
 # %% slideshow={"slide_type": "skip"}
-import json
-from pathlib import Path
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from mha_teach import MultiHeadAttention, costs, masks, models, plots
 from mha_teach.widgets import AttentionMap, Heads
+from mha_teach.workspace import artifact
 
 _ = torch.manual_seed(0)
 
@@ -322,7 +320,7 @@ for name, model in costs.published.items():
 # > $d_k$ with the arrow keys. A dot is one of the five runs.
 
 # %% slideshow={"slide_type": "subslide"}
-grid = json.loads(Path("artifacts/heads_grid.json").read_text())
+grid = artifact("heads_grid.json")
 Heads(grid, num_heads=2, d_k=8)
 
 # %% tags=["S0-10", "guard"] slideshow={"slide_type": "skip"}

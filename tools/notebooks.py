@@ -6,13 +6,19 @@
 
 import asyncio
 import json
+import logging
 import os
 import re
+import signal
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import jupytext
+import matplotlib
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
@@ -87,7 +93,7 @@ def executed(source: Path) -> NotebookNode:
     with tempfile.TemporaryDirectory() as scratch:
         progress = str(Path(scratch) / "progress.json")
         try:
-            client.execute(env=os.environ | {"MHA_TEACH_PROGRESS": progress})
+            execute(client, env=os.environ | {"MHA_TEACH_PROGRESS": progress})
         except CellExecutionError as error:
             reason = f"raised {error.ename}: {error.evalue}"
             raise NotebookError(f"{source.name}: cell {started[-1]} {reason}") from None
@@ -95,6 +101,21 @@ def executed(source: Path) -> NotebookNode:
             reason = f"did not end: {error}"
             raise NotebookError(f"{source.name}: cell {started[-1]} {reason}") from None
     return clean(notebook)
+
+
+def execute(client: NotebookClient, env: dict[str, str]) -> None:
+    """Run all cells in a thread: in the main one nbclient takes Ctrl-C for itself."""
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(asyncio.run, client.async_execute(env=env))
+        try:
+            running.result()
+        except KeyboardInterrupt:
+            client.log.setLevel(logging.CRITICAL)
+            while not running.done():
+                with suppress(AttributeError, ProcessLookupError):  # not yet, no more
+                    os.kill(client.km.provisioner.pid, signal.SIGTERM)
+                time.sleep(0.1)
+            raise
 
 
 def clean(notebook: NotebookNode) -> NotebookNode:
@@ -177,8 +198,13 @@ def write(source: Path) -> Path:
     if found:
         raise NotebookError("\n".join([f"{source.name}: not written", *found]))
     target = source.with_suffix(".ipynb")
-    target.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
-    return target
+    part = target.with_name(target.name + ".part")
+    try:
+        part.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+        return part.replace(target)
+    except OSError as error:
+        reason = f"{error}; see to its permissions and the space on the disk"
+        raise NotebookError(f"{source.name}: not written\n{reason}") from None
 
 
 def main(prefixes: list[str]) -> None:
@@ -187,11 +213,16 @@ def main(prefixes: list[str]) -> None:
     chosen = [path for prefix in prefixes or [""] for path in sources(prefix=prefix)]
     if not chosen:
         sys.exit(f"no chapter starts with {' or '.join(map(repr, prefixes))}")
+    # Where it cannot write, it says so here, and not in a notebook.
+    matplotlib.get_configdir()
     for source in chosen:
         try:
             target = write(source)
         except NotebookError as error:
             sys.exit(str(error))
+        except KeyboardInterrupt:
+            print(f"\nInterrupted; {source.with_suffix('.ipynb').name} is as it was.")
+            sys.exit(130)
         print(f"wrote {target.relative_to(ROOT)}")
 
 

@@ -51,11 +51,14 @@ def build(root: Path) -> None:
     """
     root = root.resolve()
     site = root / "_build" / "html"
+    place = site.parent if site.parent.exists() else root
+    if not (place.is_dir() and os.access(place, os.W_OK)):
+        raise SiteError(f"{place} is no folder, or cannot be written; see to it first")
     try:
         run_myst(root)
         if problems := check(site, expected_pages(root), root):
             raise SiteError("\n".join(problems))
-    except SiteError:
+    except BaseException:  # of Ctrl-C as well
         shutil.rmtree(site, ignore_errors=True)
         raise
 
@@ -244,6 +247,9 @@ def main() -> None:
         build(Path.cwd())
     except SiteError as error:
         sys.exit(f"The site was not built.\n{error}")
+    except KeyboardInterrupt:
+        print("\nInterrupted; the site was not built.")
+        sys.exit(130)
     print(
         "The site is in _build/html. To read it, run this and open "
         "http://127.0.0.1:8000:\n"
