@@ -36,7 +36,7 @@ TORCH = MODELS.with_name("torch.txt")
 SET_UP_MODEL = "minilm"
 LAB_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")
 CHINESE = "注"
-SEE_ABOVE = "see to the libraries and PyTorch, above, first"
+SEE_ABOVE = "see to what is to do above, first"
 SEE_TO_HOME = "see to its permissions, or set HOME to a folder that can be written"
 # PyTorch's deepest file, in characters below the book's folder.
 LONGEST_INSTALLED_PATH = 195
@@ -264,9 +264,11 @@ def _pytorch() -> Iterator[Finding]:
     try:
         torch = importlib.import_module("torch")
     except Exception as error:  # a file cut short raises anything
+        anew = _pip_install("--force-reinstall --no-deps -r", _for_a_shell(TORCH))
+        missing = error.name if isinstance(error, ModuleNotFoundError) else "torch"
         yield Finding(
             f"PyTorch cannot be loaded: {error}",
-            _pip_install("--force-reinstall --no-deps -r", _for_a_shell(TORCH)),
+            anew if missing.startswith("torch") else SEE_ABOVE,
         )
     else:
         yield Finding(f"PyTorch loads and has {torch.get_num_threads()} threads")

@@ -211,14 +211,23 @@ def test_a_folder_that_jupyter_cannot_write_to_is_named(monkeypatch, tmp_path, r
     assert not finding.to_do
 
 
-def test_a_pytorch_that_does_not_load_is_reported(monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "way_out"),
+    [
+        (OSError("libcudart.so.13: cannot open shared object file"), "torch.txt"),
+        (ModuleNotFoundError("No module named 'torch'", name="torch"), "torch.txt"),
+        (SyntaxError("unterminated string literal"), "torch.txt"),
+        (ModuleNotFoundError("No module named 'sympy'", name="sympy"), cli.SEE_ABOVE),
+    ],
+)
+def test_a_pytorch_that_does_not_load_is_reported(monkeypatch, error, way_out):
     def broken(name):
-        raise OSError("libcudart.so.13: cannot open shared object file")
+        raise error
 
     monkeypatch.setattr(cli, "importlib", SimpleNamespace(import_module=broken))
     (finding,) = cli._pytorch()
-    assert finding.what.startswith("PyTorch cannot be loaded: libcudart")
-    assert finding.to_do.endswith("torch.txt")
+    assert finding.what == f"PyTorch cannot be loaded: {error}"
+    assert finding.to_do.endswith(way_out)
 
 
 def test_missing_widgets_are_named(monkeypatch):
@@ -251,7 +260,7 @@ def test_doctor_goes_on_where_a_library_is_missing(monkeypatch, run, module, che
     subject = check[1:].replace("_", " ")
     what, to_do = run("doctor").stdout.splitlines()
     assert what.startswith(f"TO DO  not known yet: {subject} (ModuleNotFoundError: ")
-    assert to_do.strip() == "see to the libraries and PyTorch, above, first"
+    assert to_do.strip() == cli.SEE_ABOVE
 
 
 def test_doctor_goes_on_where_a_file_was_cut(monkeypatch, run):
