@@ -217,11 +217,17 @@ def test_a_mask_painted_by_keys_in_command_mode_tells_python(saved):
 LIVE = ".jp-OutputArea-output > .lm-Widget > .mha-explorer"
 
 
+def is_in_sight(part) -> bool:
+    """Scroll there: Playwright itself waits for what has no size before it is seen."""
+    part.evaluate("node => node.scrollIntoView()")
+    return part.is_visible()
+
+
 def assert_light(page) -> None:
     """Look at the paper of the live explorer, once it has come into sight."""
     live = page.locator(LIVE)
     live.wait_for(state="attached")
-    live.scroll_into_view_if_needed()
+    assert wait_until(lambda: is_in_sight(live), page.wait_for_timeout)
     page.wait_for_timeout(500)
     assert live.get_attribute("data-theme") == "light"
     colour = "node => getComputedStyle(node).backgroundColor"

@@ -59,6 +59,7 @@ def test_golden_file_is_what_python_says_now():
     )
 
 
+@pytest.mark.slow
 def test_every_leak_of_any_row_can_be_read_and_nothing_else_moves():
     explorer = Mask(everyone(10))
     for row in product((False, True), repeat=10):

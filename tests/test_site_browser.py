@@ -337,6 +337,7 @@ def test_the_site_works_below_another_address(reader, serve, sample_site, tmp_pa
     page.wait_for_url(f"{home}glossary/")
 
 
+@pytest.mark.slow
 def test_a_first_visit_of_any_page_is_light(reader, book, book_pages):
     for path in book_pages:
         page = reader.open("about:blank")
