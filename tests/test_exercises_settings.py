@@ -45,6 +45,7 @@ def settings():
         "grad": torch.is_grad_enabled(),
         "inference": torch.is_inference_mode_enabled(),
         "autocast": torch.is_autocast_enabled("cpu"),
+        "matmul": torch.get_float32_matmul_precision(),
         "anomaly": (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
         "stdout": sys.stdout,
         "signal": signal.getsignal(signal.SIGINT),
@@ -57,7 +58,7 @@ def neutral():
     return {name: settings()[name] for name in ("dtype", "device", *SWITCHES)}
 
 
-SWITCHES = ("grad", "inference", "autocast", "anomaly")
+SWITCHES = ("grad", "inference", "autocast", "matmul", "anomaly")
 
 
 @contextlib.contextmanager
@@ -69,11 +70,21 @@ def float64():
         torch.set_default_dtype(torch.float32)
 
 
+@contextlib.contextmanager
+def coarse_products():
+    torch.set_float32_matmul_precision("medium")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
 NOTEBOOKS = {
     "float64": float64,
     "no gradients": torch.no_grad,
     "inference": torch.inference_mode,
     "autocast": lambda: torch.autocast("cpu"),
+    "coarse products": coarse_products,
     "anomaly": lambda: torch.autograd.set_detect_anomaly(True),
     "meta": lambda: torch.device("meta"),
 }
@@ -194,6 +205,7 @@ RESTORING = (
     (torch, "set_rng_state"),
     (torch, "set_default_dtype"),
     (torch, "set_default_device"),
+    (torch, "set_float32_matmul_precision"),
     (torch, "set_autocast_enabled"),
     (torch, "set_anomaly_enabled"),
     (contextlib.redirect_stdout, "__enter__"),

@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import _tensor_str
+from torch.backends import cuda
+
+_DEVICES = ("cpu", "cuda")
 
 
 def _use_deterministic_algorithms(debug_mode: int) -> None:
@@ -17,12 +21,21 @@ def _use_deterministic_algorithms(debug_mode: int) -> None:
 
 
 def _autocast() -> tuple[bool, ...]:
-    return tuple(torch.is_autocast_enabled(device) for device in ("cpu", "cuda"))
+    return tuple(torch.is_autocast_enabled(device) for device in _DEVICES)
 
 
 def _set_autocast(enabled: tuple[bool, ...]) -> None:
-    for device, is_on in zip(("cpu", "cuda"), enabled, strict=True):
+    for device, is_on in zip(_DEVICES, enabled, strict=True):
         torch.set_autocast_enabled(device, is_on)
+
+
+def _autocast_dtypes() -> tuple[torch.dtype, ...]:
+    return tuple(map(torch.get_autocast_dtype, _DEVICES))
+
+
+def _set_autocast_dtypes(dtypes: tuple[torch.dtype, ...]) -> None:
+    for device, dtype in zip(_DEVICES, dtypes, strict=True):
+        torch.set_autocast_dtype(device, dtype)
 
 
 def _anomaly() -> tuple[bool, bool]:
@@ -33,12 +46,26 @@ def _set_anomaly(modes: tuple[bool, bool]) -> None:
     torch.set_anomaly_enabled(*modes)
 
 
+def _taken_by_name(write: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
+    return lambda values: write(**values)
+
+
 _SETTINGS = (
     (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     (_autocast, _set_autocast),
+    (_autocast_dtypes, _set_autocast_dtypes),
+    (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
     (_anomaly, _set_anomaly),
     (torch.get_num_threads, torch.set_num_threads),
     (torch.get_deterministic_debug_mode, _use_deterministic_algorithms),
+    (cuda.math_sdp_enabled, cuda.enable_math_sdp),  # on a CPU, too
+    (cuda.flash_sdp_enabled, cuda.enable_flash_sdp),
+    (cuda.mem_efficient_sdp_enabled, cuda.enable_mem_efficient_sdp),
+    (cuda.cudnn_sdp_enabled, cuda.enable_cudnn_sdp),
+    (_tensor_str.get_printoptions, _taken_by_name(torch.set_printoptions)),
+    (np.get_printoptions, _taken_by_name(np.set_printoptions)),
+    (np.geterr, _taken_by_name(np.seterr)),
 )
 _RANDOM_STATES = (
     (random.getstate, random.setstate),
@@ -52,6 +79,7 @@ def neutral() -> Iterator[None]:
     """Run under float32 and with gradients, whatever the notebook has set."""
     with warnings.catch_warnings(), kept():
         torch.set_default_dtype(torch.float32)
+        torch.set_float32_matmul_precision("highest")
         _set_autocast((False, False))
         _set_anomaly((False, True))
         yield
