@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.backends import cuda
 
 from mha_teach import scaled_dot_product_attention
 from mha_teach.exercises import (
@@ -35,9 +36,15 @@ from mha_teach.exercises._compare import difference, has_nan, is_unchanged
 from mha_teach.exercises.bank import slip
 
 MHA = chapter_07.mha
+ANSWERS = EXERCISES["01-bug"].reference
 SCALED = EXERCISES["02-bug"].reference
 SHAPES = EXERCISES["07-shapes"]
 RIGHT_SHAPES = SHAPES.as_answer(SHAPES.reference)
+FRACTIONS = [
+    exercise
+    for exercise in EXERCISES.values()
+    if "returns" in exercise.axes and exercise.id not in ("04-causal", "04-padding")
+]
 
 
 @pytest.fixture(autouse=True)
@@ -183,6 +190,19 @@ def test_a_right_answer_in_half_precision_is_told_so(dtype, digits):
     )
     assert rounded == ("even", question)
     assert asked("02-bug", lambda *inputs: SCALED(*inputs).to(dtype) + 1)[1] != question
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32])
+@pytest.mark.parametrize("exercise", FRACTIONS, ids=lambda exercise: exercise.id)
+def test_a_type_that_rounds_is_named(exercise, dtype):
+    """Also where a property looks at something made from what is returned."""
+
+    def rounded(*inputs):
+        return exercise.reference(*inputs).to(dtype)
+
+    _, question = asked(exercise.id, rounded)
+    assert question.endswith("?")
+    assert re.search(rf"\b{str(dtype).removeprefix('torch.')} (keeps|holds)", question)
 
 
 def test_a_half_precision_number_is_told_so():
@@ -378,6 +398,7 @@ def wrapped_by_itself():
     [
         lambda *inputs: sys.exit(3),
         raising(GeneratorExit()),
+        raising(BaseException()),
         raising(UnreadableError()),
         wrapped_by_itself(),
         lambda *inputs: Hostile(),
@@ -390,6 +411,7 @@ def wrapped_by_itself():
     ids=[
         "exit",
         "generator exit",
+        "no usual error",
         "unreadable error",
         "wrapped by itself",
         "hostile result",
@@ -711,6 +733,9 @@ def test_a_random_answer_gets_the_same_report_after_any_history():
     assert reports[0] == reports[1]
 
 
+KERNELS = ("math", "flash", "mem_efficient", "cudnn")
+
+
 def settings():
     numpy_state = np.random.get_state(legacy=False)  # noqa: NPY002
     return {
@@ -719,11 +744,23 @@ def settings():
         "grad": torch.is_grad_enabled(),
         "threads": torch.get_num_threads(),
         "deterministic": torch.get_deterministic_debug_mode(),
+        "matmul": torch.get_float32_matmul_precision(),
+        "autocast": torch.get_autocast_dtype("cpu"),
+        "autocast cache": torch.is_autocast_cache_enabled(),
+        **{name: getattr(cuda, f"{name}_sdp_enabled")() for name in KERNELS},
+        "torch prints": torch._tensor_str.get_printoptions(),
+        "numpy prints": np.get_printoptions(),
+        "numpy errors": np.geterr(),
         "warnings": warnings.filters[:],
         "random": random.getstate(),
         "numpy": (numpy_state["state"]["pos"], numpy_state["state"]["key"].tolist()),
         "torch": torch.get_rng_state().tolist(),
     }
+
+
+def enable_kernels(enabled):
+    for name in KERNELS:
+        getattr(cuda, f"enable_{name}_sdp")(enabled)
 
 
 def unsettle(*inputs):
@@ -732,6 +769,13 @@ def unsettle(*inputs):
     torch.set_grad_enabled(False)
     torch.set_num_threads(2)
     torch.use_deterministic_algorithms(True)
+    torch.set_float32_matmul_precision("high")
+    torch.set_autocast_dtype("cpu", torch.float16)
+    torch.set_autocast_cache_enabled(False)
+    enable_kernels(False)
+    torch.set_printoptions(precision=2, sci_mode=False)
+    np.set_printoptions(precision=2)
+    np.seterr(all="raise")
     warnings.simplefilter("ignore")
     random.random()
     np.random.random()  # noqa: NPY002
@@ -740,8 +784,13 @@ def unsettle(*inputs):
 
 @pytest.fixture
 def resettled():
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(), np.printoptions():
         yield
+    torch.set_printoptions(profile="default")
+    enable_kernels(True)
+    torch.set_autocast_cache_enabled(True)
+    torch.set_autocast_dtype("cpu", torch.bfloat16)
+    torch.set_float32_matmul_precision("highest")
     torch.set_default_dtype(torch.float32)
     torch.set_default_device(None)
     torch.set_grad_enabled(True)
@@ -1384,6 +1433,46 @@ def test_an_answer_of_the_wrong_form(exercise_id, answer, expected, got, capsys)
     assert "opens after an attempt" in capsys.readouterr().out
     assert f"expected  {expected}" in printed
     assert f"got       {got}" in printed
+
+
+def by_name(q, k, *, v, temperature):
+    return ANSWERS(q, k, v, temperature)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        by_name,
+        functools.partial(by_name),
+        lambda q, k, v, /, *, temperature=1: ANSWERS(q, k, v, temperature),
+        lambda q, k, v, temperature, /: ANSWERS(q, k, v, temperature),
+        lambda q, k, v, temperature=1, dim=-1: ANSWERS(q, k, v, temperature),
+        lambda q, k, v, temperature, *more, dim=-1, **others: ANSWERS(
+            q, k, v, temperature
+        ),
+        lambda *inputs: ANSWERS(*inputs),
+    ],
+    ids=[
+        "by name alone",
+        "partial",
+        "by place alone, and by name",
+        "by place alone",
+        "defaults",
+        "whatever more",
+        "any number",
+    ],
+)
+def test_a_function_may_take_its_inputs_by_place_or_by_name(answer):
+    report = check("01-bug", answer)
+    assert report.passed, str(report)
+
+
+def test_an_input_of_another_name_is_none(capsys):
+    def named_otherwise(q, k, v, *, heat):
+        return ANSWERS(q, k, v, heat)
+
+    assert not check("01-bug", named_otherwise).attempted
+    assert "got       named_otherwise(q, k, v, *, heat)\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("ask", [lambda i: check(i, MHA), hint, solution])

@@ -78,6 +78,20 @@ def test_what_is_returned_in_place_of_an_error_raises_none(said):
     assert failure.question.endswith("Which statement raises an error?")
 
 
+ERRORS = [ValueError, SystemExit, GeneratorExit, BaseException]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_error_of_any_kind_is_a_refusal(error):
+    def split(x, h):
+        if x.shape[-1] % h:
+            raise error("h does not divide")
+        return chapter_06.split(x, h)
+
+    report = evaluate(BANK["06-split"], split)
+    assert report.passed, str(report)
+
+
 @pytest.mark.parametrize(
     ("name", "axis", "told"),
     [
@@ -101,15 +115,29 @@ def test_an_axis_of_length_one_stays(name, axis, told):
     assert report.first_failure.failure.got.startswith(told)
 
 
+@pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("name", ["06-split", "06-merge"])
-def test_an_error_with_one_of_something_is_named(name):
+def test_an_error_with_one_of_something_is_named(name, error):
     exercise = BANK[name]
 
     def picky(*inputs):
         if 1 in inputs[0].shape[1:]:
-            raise ValueError("too short")
+            raise error("too short")
         return exercise.reference(*inputs)
 
     (prop,) = (p for p in exercise.properties if p.name == "one")
     observed = prop.observe(picky, exercise.inputs(None, prop))
-    assert observed.endswith(": ValueError")
+    assert observed.endswith(f": {error.__name__}")
+
+
+@pytest.mark.parametrize("name", ["06-split", "06-merge"])
+def test_an_interrupt_with_one_of_something_passes_through(name):
+    exercise = BANK[name]
+
+    def interrupted(*inputs):
+        if 1 in inputs[0].shape[1:]:
+            raise KeyboardInterrupt
+        return exercise.reference(*inputs)
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(exercise, interrupted)

@@ -108,17 +108,30 @@ def _bits(tensor: Tensor) -> tuple:
 
 
 def coarse_type(expected: Any, got: Any) -> str:
-    """Return the name of the half-precision type that is all that is wrong, if any."""
+    """Return the name of the type that is all that is wrong, if any.
+
+    Half precision costs the last digits, a tensor of whole numbers the fractions.
+    """
     try:
         wanted, found = torch.as_tensor(expected), as_tensor(got)
-        kind = torch.finfo(found.dtype)
-        if kind.bits > 16 or found.dtype == wanted.dtype or found.shape != wanted.shape:
+        if found.dtype == wanted.dtype or found.shape != wanted.shape:
             return ""
         a, b = _entries(wanted.flatten()), _entries(found.flatten())
     except (TypeError, ValueError, RuntimeError):
         return ""
-    margin = 8 * kind.eps * max((1.0, *map(abs, filter(isfinite, a))))
+    if found.dtype in (torch.float16, torch.bfloat16):
+        largest = max((1.0, *map(abs, filter(isfinite, a))))
+        margin = 8 * torch.finfo(found.dtype).eps * largest
+    elif _is_fraction_lost(expected, found.dtype):
+        margin = 1.0
+    else:
+        return ""
     return "" if _off(a, b, margin) else str(found.dtype).removeprefix("torch.")
+
+
+def _is_fraction_lost(expected: Any, dtype: torch.dtype) -> bool:
+    is_whole = _sort(dtype) == "numbers" and not dtype.is_floating_point
+    return is_whole and isinstance(expected, Tensor) and expected.is_floating_point()
 
 
 def as_tensor(value: Any) -> Tensor:

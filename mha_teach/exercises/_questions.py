@@ -130,11 +130,13 @@ def about_result(result: Any) -> str:
 
 
 def about_precision(expected: Any, result: Any) -> str:
-    """Ask about numbers that differ by no more than half precision rounds."""
+    """Ask about numbers that differ by no more than what their type rounds away."""
     coarse = coarse_type(expected, result)
-    digits = {"float16": "three", "bfloat16": "two"}.get(coarse, "")
-    if not digits:
+    if not coarse:
         return ""
+    digits = {"float16": "three", "bfloat16": "two"}.get(coarse)
+    if not digits:
+        return f"{coarse} holds whole numbers only: which type keeps the fractions?"
     return (
         f"Your numbers are nearly right. {coarse} keeps about {digits} digits: which "
         "type keeps more?"

@@ -112,9 +112,23 @@ class _Trial:
         self.interrupts = interrupts
         self.input_names = list(exercise.inputs(seed))
         self.values: dict[Callable, Any] = {}
+        self.called_with: tuple[Any, ...] = ()
         self.returned: Any = _NOTHING
         self.printed = ""
         self.overwritten: set[str] = set()
+
+    @functools.cached_property
+    def named_only(self) -> list[str]:
+        """Names of the inputs that the answer, after a ``*``, takes by name alone."""
+        try:
+            taken = inspect.signature(self.answer).parameters
+        except ValueError:  # some built-in functions have none
+            return []
+        return [
+            name
+            for name in self.input_names
+            if name in taken and taken[name].kind is inspect.Parameter.KEYWORD_ONLY
+        ]
 
     def why_not_attempted(self) -> str:
         """Return the reason, or nothing if there is an answer to try."""
@@ -161,8 +175,10 @@ class _Trial:
             signature = inspect.signature(self.answer)
         except ValueError:  # some built-in functions have none
             return None
+        by_name = dict.fromkeys(self.named_only)
+        by_place = [name for name in self.input_names if name not in by_name]
         try:
-            signature.bind(*self.input_names)
+            signature.bind(*by_place, **by_name)
         except TypeError:
             return Failure(wanted, f"{_name(self.answer)}{signature}")
         return None
@@ -221,9 +237,21 @@ class _Trial:
             handed_in = self.answer.get(prop.name)  # not rounded, nor taken to a goal
             found = self._difference(expected, handed_in, prop) or found
         notes = (("printed", self.printed),)
-        by_kind = about_precision(expected, observed) or by_kind
+        by_kind = self._about_precision(expected, observed) or by_kind
         question = self._known_slip(observed, prop) or by_kind or prop.question
         return Failure(*found, question, notes, prop.compared)
+
+    def _about_precision(self, expected: Any, observed: Any) -> str:
+        """Ask about what was observed, or else about what was returned for it."""
+        by_observed = about_precision(expected, observed)
+        if by_observed or "returns" not in self.exercise.axes:
+            return by_observed
+        try:
+            return about_precision(
+                self.exercise.reference(*self.called_with), self.returned
+            )
+        except Exception:  # these inputs should be refused
+            return ""
 
     def _about_returned(self) -> str:
         is_tensor_wanted = "returns" in self.exercise.axes
@@ -317,9 +345,13 @@ class _Trial:
         if not self.exercise.wants_function:
             return self.answer
         copies = copy.deepcopy(inputs)
+        named = dict(zip(self.input_names, copies, strict=True))
+        by_name = {name: named.pop(name) for name in self.named_only}
         try:
-            self.returned = _NOTHING
-            self.returned = self.interrupts.within(kept(), self.answer, *copies)
+            self.called_with, self.returned = inputs, _NOTHING
+            self.returned = self.interrupts.within(
+                kept(), functools.partial(self.answer, *named.values(), **by_name)
+            )
             return self.returned
         finally:
             for name, before, after in zip(

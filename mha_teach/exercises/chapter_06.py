@@ -471,7 +471,9 @@ def _first_odd(function, cases, axes):
     for name, inputs, expected in cases:
         try:
             found = difference(expected, call(function, inputs), axes)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             return f"{name}: {type(error).__name__}"
         if found:
             return f"{name}: {found.got}"
@@ -508,7 +510,9 @@ def _refusal(function, inputs):
     for each in (inputs, {"x": inputs["x"][..., :6], "h": 4}):
         try:
             result = call(function, each)
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             continue
         case = f"{each['x'].shape[-1]} columns, h={each['h']}"
         if not hasattr(result, "shape"):
