@@ -67,7 +67,11 @@ def test_a_head_to_be_tested_does_not_tell_which_it_is():
 
 @pytest.mark.parametrize(
     ("verdict", "got"),
-    [("yes", "yes"), (1, "1"), (torch.ones(2) > 0, "a tensor of shape (2,)")],
+    [
+        ("yes", "'yes', of type str"),
+        (1, "1, of type int"),
+        (torch.ones(2) > 0, "a tensor of shape (2,)"),
+    ],
 )
 def test_what_is_neither_yes_nor_no_is_shown_as_it_is(verdict, got):
     report = evaluate(BANK["04-leak"], lambda attend, n: verdict)

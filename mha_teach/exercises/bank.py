@@ -284,6 +284,8 @@ class Exercise:
         Answers that must fail, and other ways to write one that passes.
     given
         The code that a *find the bug* starts from.
+    decisive
+        Names of the inputs that a dict of values depends on, if not on all of them.
     """
 
     id: str
@@ -301,6 +303,7 @@ class Exercise:
     wrong: Sequence[Wrong]
     right: Sequence[Callable]
     given: Slip | None = None
+    decisive: Sequence[str] = ()
 
     @property
     def wants_function(self) -> bool:
@@ -308,10 +311,21 @@ class Exercise:
         return self.kind in ("find the bug", "write")
 
     def inputs(self, seed: Seed, prop: Property | None = None) -> Inputs:
-        """Draw inputs: for each property anew if the answer is a function."""
-        if prop is None or not self.wants_function:
-            return self.draw(Draw(seed, self.id))
-        return (prop.draw or self.draw)(Draw(seed, self.id, prop.name))
+        """Draw inputs: for each property anew if the answer is a function.
+
+        Values are asked for of another case than the public one, which is published.
+        """
+        if self.wants_function and prop is not None:
+            return (prop.draw or self.draw)(Draw(seed, self.id, prop.name))
+        draw = Draw(seed, self.id)
+        inputs = self.draw(draw)
+        while not self.wants_function and seed is not None and self._is_public(inputs):
+            inputs = self.draw(draw)
+        return inputs
+
+    def _is_public(self, inputs: Inputs) -> bool:
+        public = self.draw(Draw(None, self.id))
+        return all(inputs[name] == public[name] for name in self.decisive or inputs)
 
     def as_answer(self, function: Callable, seed: Seed = None) -> Any:
         """Turn a function like the reference into what a learner would hand in."""

@@ -533,17 +533,17 @@ def causal(n_q, n_k):
 
 
 def _more_keys(draw: Draw) -> Inputs:
-    n_q, n_k = sorted(draw.primes(2, above=2))
+    (n_q,), (n_k,) = draw.primes(1, above=2), draw.primes(1, above=7)
     return {"n_q": n_q, "n_k": n_k}
 
 
 def _as_many_keys(draw: Draw) -> Inputs:
-    (n,) = draw.primes(1, above=3)
+    (n,) = draw.primes(1, above=7)
     return {"n_q": n, "n_k": n}
 
 
 def _one_query(draw: Draw) -> Inputs:
-    (n_k,) = draw.primes(1, above=3)
+    (n_k,) = draw.primes(1, above=7)
     return {"n_q": 1, "n_k": n_k}
 
 
@@ -635,6 +635,17 @@ CAUSAL = Exercise(
             "Your triangle is the upper one. In row 0, which columns lie in the past?",
         ),
         Wrong(
+            "Only what is near matters.",
+            "square",
+            slip(
+                causal,
+                _RETURN,
+                "own = torch.arange(n_k)\n    return "
+                "(own <= query) & (own >= query - 4)",
+            ),
+            "Your last token sees only those near it. How far back does the past go?",
+        ),
+        Wrong(
             "A mask is made of ones and zeros.",
             "square",
             slip(causal, _RETURN, "return (torch.arange(n_k) <= query).int()"),
@@ -709,8 +720,9 @@ def _lengths(draw: Draw) -> Inputs:
 
 
 def _full_lengths(draw: Draw) -> Inputs:
-    inputs = _lengths(draw)
-    return inputs | {"lengths": [inputs["n_k"]] * len(inputs["lengths"])}
+    """Make the sentences too long for int8 to count their tokens."""
+    lengths, n_k = _lengths(draw).values()
+    return {"lengths": [16 * n_k] * len(lengths), "n_k": 16 * n_k}
 
 
 def _an_empty_sentence(draw: Draw) -> Inputs:
@@ -832,6 +844,17 @@ PADDING = Exercise(
             slip(padding, "[:, None, None, :]", "[:, None, None, :].float()"),
             "The numbers are right, and the kind is not. Which kind of tensor answers "
             "yes or no?",
+        ),
+        Wrong(
+            "A length fits into eight bits.",
+            "full",
+            slip(
+                padding,
+                "torch.tensor(lengths)[:, None]",
+                "torch.tensor(lengths)[:, None].to(torch.int8)",
+            ),
+            "Long sentences have lost their end. What is the largest number that "
+            "your type of integer holds?",
         ),
         Wrong(
             "A sentence ends at the place that is its length.",
@@ -1515,6 +1538,8 @@ def _approved(function: Callable, inputs: Inputs) -> Any:
     names = []
     for name, mask in {"the past": _all_but(n), **heads.masks(n)}.items():
         verdict = function(_head(mask), n)
+        if isinstance(verdict, int | str) and not isinstance(verdict, bool):
+            return f"{verdict!r:.20}, of type {type(verdict).__name__}"
         kind = str(getattr(verdict, "dtype", type(verdict).__name__))
         if not kind.endswith("bool") or getattr(verdict, "shape", ()):
             return verdict
@@ -1538,6 +1563,7 @@ def _says_yes_to_the_past_alone(
 
 
 _COMPARE = "torch.equal(moves, may_move)"
+_VERDICT = f"{_COMPARE} and before.isfinite().all()"
 _NO_LEAK = "not (moves & ~may_move).any()"
 
 LEAK = Exercise(
@@ -1623,6 +1649,18 @@ LEAK = Exercise(
             slip(is_causal, ".tril()", ".tril(-1)"),
             "For a right head your test says no. Write down which outputs moved with "
             "which token, and which should: where do the two differ?",
+        ),
+        Wrong(
+            "1 and 0 say it as well.",
+            "past",
+            slip(is_causal, _VERDICT, f"int({_VERDICT})"),
+            "You return a number. What does a comparison such as 1 == 1 return?",
+        ),
+        Wrong(
+            "A word says it as well.",
+            "past",
+            slip(is_causal, _VERDICT, f'"yes" if {_VERDICT} else "no"'),
+            "You return a text. Is it True or False?",
         ),
         Wrong(
             "If all moves that must, the mask is right.",

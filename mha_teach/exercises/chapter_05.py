@@ -866,6 +866,7 @@ LINE = Exercise(
     reference=readable,
     draw=_readout_setting,
     axes={},
+    decisive=("letters",),
     properties=(
         Property(
             "even",

@@ -291,6 +291,24 @@ BUG = Exercise(
             "nn.MultiheadAttention stack them?",
         ),
         Wrong(
+            "The module adds its input, as a block does.",
+            "values",
+            slip(rebuilt, "+ out_bias", "+ out_bias + x"),
+            "You add x to what attention returns. Which part of a block adds it, the "
+            "module or what stands around it?",
+        ),
+        Wrong(
+            "A batch has one output.",
+            "values",
+            slip(
+                rebuilt,
+                "(weights @ v)",
+                "(weights @ v).mean(0, keepdim=True).expand_as(v)",
+            ),
+            "All sentences get the same output. Over which axis did you take a mean "
+            "that keeps them apart?",
+        ),
+        Wrong(
             "The scale was the bug.",
             "values",
             slip(rebuilt, _THREE, _UNTURNED, " / q.shape[-1] ** 0.5", ""),
@@ -349,7 +367,10 @@ def mha(x, w_q, w_k, w_v, w_o, h):
 
 
 def _matrices(draw: Draw) -> Inputs:
-    batch, n, d_model, h, d_k, d_v = draw.primes(6)
+    sizes = draw.primes(6)
+    h = max(sizes)
+    sizes.remove(h)
+    batch, n, d_model, d_k, d_v = sizes
     return _drawn(draw, batch, n, d_model, h, d_k, d_v)
 
 
@@ -715,6 +736,7 @@ RANK = Exercise(
     reference=ranks,
     draw=_rank_setting,
     axes={},
+    decisive=("n", "d_k"),
     properties=(
         Property(
             "scores",

@@ -58,6 +58,7 @@ PREDICT = Exercise(
     reference=sums,
     draw=_terms,
     axes={},
+    decisive=("c_1", "bias", "n_k"),
     properties=(
         Property(
             "output",
@@ -979,6 +980,7 @@ PERMUTE = Exercise(
     reference=swaps,
     draw=_module_sizes,
     axes={},
+    decisive=("n",),
     properties=(
         Property(
             "outputs",

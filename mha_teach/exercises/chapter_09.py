@@ -923,6 +923,7 @@ DEPTH = Exercise(
     reference=stacks,
     draw=_stack,
     axes={},
+    decisive=("n",),
     properties=(
         Property(
             "once",
