@@ -748,7 +748,6 @@ def settings():
         "autocast": torch.get_autocast_dtype("cpu"),
         "autocast cache": torch.is_autocast_cache_enabled(),
         **{name: getattr(cuda, f"{name}_sdp_enabled")() for name in KERNELS},
-        "torch prints": torch._tensor_str.get_printoptions(),
         "numpy prints": np.get_printoptions(),
         "numpy errors": np.geterr(),
         "warnings": warnings.filters[:],
@@ -773,7 +772,6 @@ def unsettle(*inputs):
     torch.set_autocast_dtype("cpu", torch.float16)
     torch.set_autocast_cache_enabled(False)
     enable_kernels(False)
-    torch.set_printoptions(precision=2, sci_mode=False)
     np.set_printoptions(precision=2)
     np.seterr(all="raise")
     warnings.simplefilter("ignore")
@@ -786,7 +784,6 @@ def unsettle(*inputs):
 def resettled():
     with warnings.catch_warnings(), np.errstate(), np.printoptions():
         yield
-    torch.set_printoptions(profile="default")
     enable_kernels(True)
     torch.set_autocast_cache_enabled(True)
     torch.set_autocast_dtype("cpu", torch.bfloat16)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import _tensor_str
 from torch.backends import cuda
 
 _DEVICES = ("cpu", "cuda")
@@ -63,7 +62,6 @@ _SETTINGS = (
     (cuda.flash_sdp_enabled, cuda.enable_flash_sdp),
     (cuda.mem_efficient_sdp_enabled, cuda.enable_mem_efficient_sdp),
     (cuda.cudnn_sdp_enabled, cuda.enable_cudnn_sdp),
-    (_tensor_str.get_printoptions, _taken_by_name(torch.set_printoptions)),
     (np.get_printoptions, _taken_by_name(np.set_printoptions)),
     (np.geterr, _taken_by_name(np.seterr)),
 )
