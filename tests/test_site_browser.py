@@ -92,6 +92,18 @@ def test_search_looks_into_code_and_says_when_it_finds_nothing(reader, sample):
     assert not is_in_sight(page, "#hits")
 
 
+def test_search_says_when_its_index_does_not_come_and_tries_again(reader, sample):
+    page = reader.open(sample)
+    page.route("**/search.json", lambda route: route.fulfill(status=503))
+    page.fill("#query", "upside")
+    page.get_by_text("could not be loaded").wait_for()
+    page.unroute("**/search.json")
+    page.fill("#query", "upside down")
+    page.locator("#hits a").first.wait_for()
+    assert ["503" in problem for problem in reader.problems] == [True]
+    reader.problems.clear()
+
+
 def test_the_theme_follows_the_system_until_the_reader_chooses(reader, sample):
     page = reader.open(sample, color_scheme="dark")
     dark = background(page)

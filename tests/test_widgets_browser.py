@@ -292,15 +292,32 @@ def test_theme_follows_the_reader_where_the_page_does(show, explorer):
     assert page.locator(".mha-explorer").get_attribute("data-theme") == "dark"
 
 
+OVERFLOWING = """() => [...document.querySelector(".mha-explorer").shadowRoot
+  .querySelectorAll("*:not(.tables *, .heard, svg *)")]
+  .filter(node => node.getBoundingClientRect().right > 320)
+  .map(node => node.outerHTML.slice(0, 80))"""
+
+
 def test_a_phone_needs_no_sideways_scrolling(show, explorer):
     page = show(explorer, viewport=PHONE)
     page.locator("summary").last.click()
     assert page.evaluate("document.documentElement.scrollWidth") == 320
-    overflowing = """() => [...document.querySelector(".mha-explorer").shadowRoot
-      .querySelectorAll("*:not(.tables *, .heard, svg *)")]
-      .filter(node => node.getBoundingClientRect().right > 320)
-      .map(node => node.outerHTML.slice(0, 80))"""
-    assert page.evaluate(overflowing) == []
+    assert page.evaluate(OVERFLOWING) == []
+
+
+LONG = "Donaudampfschifffahrtsgesellschaftskapitän" * 2
+OF_LONG_WORDS = {
+    "AttentionMap": AttentionMap(np.eye(3), [LONG, "a", LONG], title=LONG),
+    "Mask": Mask(np.eye(3, dtype=bool), [LONG, "a", LONG], title=LONG),
+}
+
+
+@pytest.mark.parametrize("kind", OF_LONG_WORDS)
+def test_a_long_word_needs_no_sideways_scrolling(show, kind):
+    page = show(OF_LONG_WORDS[kind], viewport=PHONE)
+    page.locator("summary").last.click()
+    assert page.evaluate("document.documentElement.scrollWidth") == 320
+    assert page.evaluate(OVERFLOWING) == []
 
 
 BROKEN_WORDS = """() => {

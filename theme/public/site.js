@@ -212,12 +212,19 @@ function searchBox() {
   const update = async () => {
     const query = input.value.trim();
     if (query.length < 2) return close();
-    index ??= searchIndex();
-    const found = (await index).search(query).slice(0, 8);
+    let found = [];
+    let summary = "The index of the search could not be loaded; type on to try again";
+    try {
+      index ??= searchIndex();
+      found = (await index).search(query).slice(0, 8);
+      summary = found.length
+        ? `${found.length} ${found.length === 1 ? "place" : "places"}`
+        : `Nothing found for “${query}”`;
+    } catch {
+      index = undefined;
+    }
     if (query !== input.value.trim()) return undefined; // a newer search is on its way
-    find("#hit-count").textContent = found.length
-      ? `${found.length} ${found.length === 1 ? "place" : "places"}`
-      : `Nothing found for “${query}”`;
+    find("#hit-count").textContent = summary;
     list.replaceChildren(...found.map(entry));
     hits.hidden = false;
     return undefined;
