@@ -381,8 +381,15 @@ def _styles(labels: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def _legend_above(fig: Figure, handles: Mapping[str, Artist]) -> None:
-    place = {"loc": "outside upper center", "ncols": 3}
-    fig.legend(handles.values(), handles, **place, frameon=False)
+    """Put the labels in as many columns as fit, and make room for their lines."""
+    for columns in (3, 2, 1):
+        place = {"loc": "outside upper center", "ncols": columns}
+        legend = fig.legend(handles.values(), handles, **place, frameon=False)
+        if columns == 1 or legend.get_window_extent().width <= fig.bbox.width:
+            break
+        legend.remove()
+    further_lines = (len(handles) - 1) // columns
+    fig.set_figheight(fig.get_figheight() + 0.2 * further_lines)
 
 
 def _quiet(ax: Axes) -> None:

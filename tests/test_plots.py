@@ -214,6 +214,17 @@ class TestCurves:
         names = [text.get_text() for text in legend.get_texts()]
         assert names == ["plain", "divided", "other"]
 
+    @pytest.mark.parametrize("length", [5, 15, 30])
+    def test_labels_of_any_length_are_whole(self, length):
+        lines = {name * length: [1, 2, 3] for name in "abc"}
+        fig = plots.curves(self.widths, [plots.Panel("one", lines)], "d_k")
+        fig.draw_without_rendering()
+        (legend,) = fig.legends
+        for text in legend.get_texts():
+            box = text.get_window_extent()
+            assert fig.bbox.x0 <= box.x0 < box.x1 <= fig.bbox.x1
+        assert fig.axes[0].bbox.height > 0.5 * fig.bbox.height
+
     def test_on_a_linear_x_the_panels_share_both_axes(self, shown):
         gap = [0.5, float("nan"), 2.0]
         panels = [
