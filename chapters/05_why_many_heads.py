@@ -375,10 +375,10 @@ assert 0.5 < (in_order[:, 0] == batch.answer).all(dim=-1).float().mean() < 0.56
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # One head with a linear readout stays below 0.25 in all twenty runs. That is less than it could do: the head that we set by hand,
-# and a readout that names its two letters in alphabetical order, get 0.53, the dashed line. What is proved is only *never all*.
-# (Longer training takes one head further down, almost to the lower line. There a head knows one letter and guesses the other, once
-# in 16 rightly; ours names its one letter for both answers, in more than nine questions of ten.) Two heads name everything, and
-# with width 16 they have half the parameters of one head of 64.
+# and a readout that names its two letters in alphabetical order, get 0.53, the upper dashed line. What is proved is only *never
+# all*. (Longer training takes one head further down, almost to the lower line. There a head knows one letter and guesses the other,
+# once in 16 rightly; ours names its one letter for both answers, in more than nine questions of ten.) Two heads name everything,
+# and with width 16 they have half the parameters of one head of 64.
 #
 # The other end looks alike and is not. 32 heads of width 2 fail at first and succeed in the end: they lacked patience. 64 heads of
 # width 1 rise to a third; how far they go these runs do not say. And many heads do no harm: sixteen of width 16 succeed at once.
@@ -425,7 +425,7 @@ assert still == [False, False, True, True]
 # ## What this does not show
 #
 # It does not show that heads share out the work: nothing in the loss asks them to. Nor that one head fails everywhere: in
-# translation one head costs [Vaswani et al. (2017)](references.md#vaswani-2017) 0.9 BLEU, of 100.
+# translation one head costs [Vaswani et al. (2017)](references.md#vaswani-2017) 0.9 on a scale of 100 (BLEU).
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercises
