@@ -205,10 +205,10 @@ assert all(accuracy[1, width] < 0.2 for width in (2, 4, 8, 16))
 assert accuracy[2, 8] > 0.95 and accuracy[8, 2] < 0.5
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# One head looks at both places and fails, at every width: from one average, no matrix can always name both letters in order. (A
-# small network behind it, or a second layer, can: [chapter 5](05_why_many_heads.ipynb).) Two heads of width 8 look at one place
-# each and hardly ever fail. `q` holds as many numbers as before; parameters grow with the values. And number is not all: at width 2
-# eight heads fail as well, at least after so short a training.
+# One head looks at both places and fails, at every width: it brings one average, and a matrix must read two letters from it, in
+# order. ([Chapter 5](05_why_many_heads.ipynb) asks when that cannot be done, and what can do it.) Two heads of width 8 look at one
+# place each and hardly ever fail. `q` holds as many numbers as before; parameters grow with the values. And number is not all: at
+# width 2 eight heads fail as well, at least after so short a training.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## And with *soft*?
@@ -274,7 +274,7 @@ without_2 = layer(x, mask=causal, head_gate=heads.ablate(4, [2]))
 assert torch.allclose(trace.scores, trace.q @ trace.k.mT / 6**0.5, atol=1e-5)
 assert torch.allclose(trace.output[:, :-1], after.output[:, :-1], atol=1e-5)
 assert torch.allclose(trace.q[:, :, :-1], after.q[:, :, :-1], atol=1e-5)
-assert sum(p.numel() for p in layer.parameters()) == costs.parameters(24, 1)
+assert sum(p.numel() for p in layer.parameters()) == costs.parameters(24, num_heads=1)
 assert not torch.allclose(without_2, trace.output, atol=1e-3)
 
 # %% tags=["guard"] slideshow={"slide_type": "skip"}

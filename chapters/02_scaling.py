@@ -249,8 +249,8 @@ assert 0.4 < undivided[0, 0] < 0.6 and undivided[0, -1] > 0.99
 # ## What the division does not promise
 #
 # Equation (1) needs mean 0, variance 1 and independence. Training owes us none of them. Before it, in a *fresh* layer of this book,
-# the entries of $q$ and $k$ have variance ½. So $q \cdot k$ has variance $32 \cdot \frac12 \cdot \frac12 = 8$, and the scores
-# spread $\sqrt{8/32}=\frac12$.
+# the entries of $q$ and $k$ have variance ½: its weights are drawn so. So $q \cdot k$ has variance
+# $32 \cdot \frac12 \cdot \frac12 = 8$, and the scores spread $\sqrt{8/32}=\frac12$.
 #
 # > **Predict.** The encoder has 72 trained heads, 6 layers of 12. Do the scores of most still spread about ½, or less, or more than 1?
 

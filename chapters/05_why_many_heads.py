@@ -1,12 +1,12 @@
 # %% [markdown] slideshow={"slide_type": "slide"}
 # # Why is one head not enough?
 #
-# **You will build** two heads, set by hand, that answer a question which no single average can answer.
+# **You will build** two heads, set by hand, that answer a question which one even average cannot answer.
 #
 # **You will be able to**
 #
-# - show on paper that an even average forgets the order, whatever reads it,
-# - say what an uneven average keeps, and why no matrix gets it out,
+# - show on paper that an even average forgets the order, whatever reads it, - say what an uneven average keeps, and when no matrix
+#   gets it out,
 # - set the matrices of two heads by hand so that every answer is right,
 # - tell a limit from a lack of patience in a figure of trained runs,
 # - name two ways to do with one head.
@@ -241,16 +241,25 @@ assert same == 1 / 16 and torch.allclose(results["matrix"][1], same)
 mirrored = right(nn.Linear(16, 32), 0.3)
 assert mirrored[1] == 1 and mirrored[0] < 0.1
 
+# weights that letters have a say in: the four questions, a letter at a and one at b
+is_x = torch.tensor([[1.0, 1], [1, 0], [0, 1], [0, 0]])
+by_letter = (is_x / 2).softmax(dim=-1)            # x scores ½ more than y
+share, at_a = (by_letter * is_x).sum(dim=-1) - 0.5, by_letter[:, 0] - 0.5
+assert torch.equal(share + 3 * at_a > 0, is_x[:, 0] == 1)
+assert torch.equal(share - 3 * at_a > 0, is_x[:, 1] == 1)
+
 # %% [markdown] slideshow={"slide_type": "fragment"}
 # From top to bottom, the *first* letters are x, x, y, y: one cut in the middle. The *second* letters are x, y, x, y: that takes three.
 #
-# Call the weight on the first letter $\alpha$. With $\alpha < \tfrac12$ the middle bars change places, and so do the two answers. At
-# $\tfrac12$ they are the same bar. So **a linear readout of one average can always name the first letter only if $\alpha > \tfrac12$, and
-# the second only if $\alpha < \tfrac12$. Never both.** (If the weights depend on the places, not on the letters there.)
+# Call the weight on the first letter $\alpha$. With $\alpha < \tfrac12$ the middle bars change places, and so do the two answers.
+# At $\tfrac12$ they are the same bar. So **a linear readout of one average can always name the first letter only if
+# $\alpha > \tfrac12$, and the second only if $\alpha < \tfrac12$. Never both.** That is, if the weights depend on the places alone.
+# If the letters have a say, x scoring ½ more than y, and values carry places as well, a matrix names both in these four questions.
+# (The folded cell above shows it.)
 #
 # For both answers our matrix names the letter with the larger share; the second is right where both letters are the same, once in
-# 16. The network names both: no two of these averages are equal, and it can bend where the answers alternate. So the limit is not one head. It is **one average, read by a
-# linear map**.
+# 16. The network names both: no two of these averages are equal, and it can bend where the answers alternate. So the limit is not
+#    one head. It is **one average, weighted by place and read by a linear map**.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Can two heads do it?
@@ -376,9 +385,9 @@ assert 0.5 < (in_order[:, 0] == batch.answer).all(dim=-1).float().mean() < 0.56
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # One head with a linear readout stays below 0.25 in all twenty runs. That is less than it could do: the head that we set by hand,
 # and a readout that names its two letters in alphabetical order, get 0.53, the upper dashed line. What is proved is only *never
-# all*. (Longer training takes one head further down, almost to the lower line. There a head knows one letter and guesses the other,
-# once in 16 rightly; ours names its one letter for both answers, in more than nine questions of ten.) Two heads name everything,
-# and with width 16 they have half the parameters of one head of 64.
+# all*, for weights by place. (Longer training takes one head further down, almost to the lower line. There a head knows one letter
+# and guesses the other, once in 16 rightly; ours names its one letter for both answers, in more than nine questions of ten.) Two
+# heads name everything, and with width 16 they have half the parameters of one head of 64.
 #
 # The other end looks alike and is not. 32 heads of width 2 fail at first and succeed in the end: they lacked patience. 64 heads of
 # width 1 rise to a third; how far they go these runs do not say. And many heads do no harm: sixteen of width 16 succeed at once.

@@ -140,7 +140,7 @@ assert merged.shape == (batch, n, h * d_k) and output.shape == (batch, n, d_mode
 # The four steps make one class, `MyMultiHeadAttention(d_model, h)`. It holds `q_proj`, `k_proj`, `v_proj` and `out_proj` and has
 # two methods, `split` and `merge`; its `forward(x, mask=None)` returns output and weights. An `nn.Module` holds the layers that its
 # `__init__` makes after calling `super().__init__()`. A mask says who may look at whom, and True means *may attend*. Where it is
-# False, the score becomes $-\infty$, of which softmax makes a weight of 0.
+# False, `scores.masked_fill(~mask, float("-inf"))` makes the score $-\infty$, and softmax the weight 0.
 #
 # The next cell is folded. Run it without opening it. Then add a cell below it and type the class, under the same name: yours takes its
 # place, and all that follows tests yours.
@@ -232,13 +232,14 @@ assert torch.allclose(ours(x, mask=nobody), ours.out_proj.bias.expand_as(output)
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # No error, and the same shape. Every token but the last now sees only its future. The last may look at nobody, and the average of
-# nothing is not a number. With `need_weights=False` the module may call PyTorch's function, as it does here, which takes zero
-# weights there, and even that sign is gone.
+# nothing is not a number. With `need_weights=False` the module here calls PyTorch's function, which takes zero weights there, and
+# even that sign is gone ([not always](04_masks.ipynb#what-if-nobody-is-left)).
 #
-# `ours` is the book's own class. It takes your four steps and adds checked arguments, free widths, keys and values shared by several heads,
-# and zero weights, not nan, where a query may look at nobody. Its `trace` returns every intermediate; its `forward` returns the output
-# alone and leaves the step *attend* to PyTorch's function. Open [attention.py](../mha_teach/attention.py) and find the four steps in
-# `trace`: checks, dropout (in training, some weights are set to 0 at random) and gate are new, the rest you have typed.
+# `ours` is the book's own class. It takes your four steps and adds checked arguments, free widths, keys and values shared by
+# several heads, and zero weights where a query may look at nobody and yours may give nan. Its `trace` returns every intermediate;
+# its `forward` returns the output alone and leaves the step *attend* to PyTorch's function. Open
+# [attention.py](../mha_teach/attention.py) and find the four steps in `trace`: checks, dropout (in training, some weights are set
+# to 0 at random) and gate are new, the rest you have typed.
 #
 # Here are four layouts with six heads, the shapes for one sentence. In the last, three heads share each key head and its value head.
 
@@ -313,8 +314,8 @@ for name, model in costs.published.items():
 #
 # Here is the task of [chapter 5](05_why_many_heads.ipynb). Sixteen tokens hold a letter each. One more names two places, and a
 # linear map must read both letters, in order, from what its heads bring. For each $h$ and each $d_k$, five small models were
-# trained on it ([how](artifacts/heads_grid.md)). Values are 16 wide throughout, so here more heads do cost parameters. One letter
-# and a guess are right in 6 % of cases, an even average of both letters in 53 % at most.
+# trained on it ([how](artifacts/heads_grid.md)). Values are 16 wide throughout, so here more heads do cost parameters. As there,
+# one letter and a guess are right in 6 % of cases, an even average of both in 53 % at most.
 #
 # > **Predict.** Which does better: one head of width 16 or two heads of width 4? Two heads of width 4 or four? Then move $h$ and
 # > $d_k$ with the arrow keys. A dot is one of the five runs.
@@ -334,11 +335,11 @@ assert accuracy[1, 4] + 0.2 < accuracy[2, 4] < accuracy[4, 4] - 0.2
 assert accuracy[8, 4] > 0.99 > 0.5 > accuracy[8, 2]
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# One head fails at every width: from one average, no linear map can always name both letters in order. (A small network behind it,
-# or a second layer, can.) Two heads of width 8 hardly ever fail. At width 4, number makes up for width: on average two heads do
-# better than one, four better than two, and eight hardly ever fail. At width 2 eight do no better than four, and the five runs lie
-# far apart. A limit, or a lack of patience? After three times the training eight heads of width 2 succeed, and one head still does
-# not ([card](artifacts/heads_grid.md)).
+# One head fails at every width: a linear map must read both letters, in order, from its one average. (A small network, or a second
+# layer, can.) Two heads of width 8 hardly ever fail. At width 4, number makes up for width: on average two heads do better than
+# one, four better than two, and eight hardly ever fail. At width 2 eight do no better than four, and the five runs lie far apart. A
+# limit, or a lack of patience? After three times the training eight heads of width 2 succeed, and one head still does not
+# ([card](artifacts/heads_grid.md)).
 #
 # In translation, [Vaswani et al. (2017)](references.md#vaswani-2017) kept the cost fixed and moved $h$ from 1 to 32 (Table 3, rows
 # A): the best and the worst lie 0.9 apart on a scale of 100 (BLEU), and 8 and 16 heads tie.
