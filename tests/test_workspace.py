@@ -490,6 +490,11 @@ def test_restore_before_any_copy_exists_makes_one(root):
     assert kept is None
 
 
+def test_restore_takes_the_name_as_it_stands_in_the_folder_of_the_book(root):
+    copy, _ = workspace.restore(root, "my-work/figures/heads.svg")
+    assert copy == root / "my-work" / "figures" / "heads.svg"
+
+
 def test_restore_of_an_unknown_notebook_names_those_there_are(root):
     with pytest.raises(ValueError, match="no notebook '99'.*: 02, 11, exercises/02$"):
         workspace.restore(root, "99")
@@ -506,7 +511,9 @@ def test_restore_takes_any_file_by_its_name(root, name):
     assert kept.read_bytes() == whole[: len(whole) // 2]
 
 
-@pytest.mark.parametrize("name", ["02_scaling.py", "index.md", "../notes", "figures"])
+@pytest.mark.parametrize(
+    "name", ["02_scaling.py", "index.md", "../notes", "figures", ""]
+)
 def test_restore_takes_no_file_that_is_not_copied(root, name):
     with pytest.raises(ValueError, match="nor a file of this name"):
         workspace.restore(root, name)
@@ -530,7 +537,7 @@ def test_results_are_read_from_the_folder_of_the_notebook(results):
 @pytest.mark.parametrize("spoilt", [None, b"", b'{"cells": [1', b"\xff"])
 @pytest.mark.parametrize(
     ("folder", "command"),
-    [("my-work", "mha-teach reset "), ("chapters", "git checkout -- ")],
+    [("my-work", "mha-teach reset "), ("chapters", 'git checkout -- "')],
 )
 def test_results_that_cannot_be_read_say_how_to_bring_them_back(
     root, results, monkeypatch, spoilt, folder, command
@@ -540,7 +547,7 @@ def test_results_that_cannot_be_read_say_how_to_bring_them_back(
     with pytest.raises(OSError, match=r"grid\.json is missing or damaged \(") as raised:
         workspace.artifact("grid.json")
     _, way_out = str(raised.value).split(f": {command}")
-    assert way_out.endswith("artifacts/grid.json")
+    assert way_out.rstrip('"').endswith("artifacts/grid.json")
     if folder == "my-work":
         workspace.restore(root, way_out)
         assert workspace.artifact("grid.json") == {"cells": [1, 2]}

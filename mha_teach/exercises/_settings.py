@@ -37,6 +37,18 @@ def _set_autocast_dtypes(dtypes: tuple[torch.dtype, ...]) -> None:
         torch.set_autocast_dtype(device, dtype)
 
 
+def _matmul_precision() -> str:
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:  # it was set by the newer fp32_precision
+        return ""
+
+
+def _set_matmul_precision(precision: str) -> None:
+    if precision and _matmul_precision() != precision:  # to set it changes more
+        torch.set_float32_matmul_precision(precision)
+
+
 def _anomaly() -> tuple[bool, bool]:
     return torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
 
@@ -51,7 +63,7 @@ def _taken_by_name(write: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]
 
 _SETTINGS = (
     (torch.get_default_dtype, torch.set_default_dtype),
-    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    (_matmul_precision, _set_matmul_precision),
     (_autocast, _set_autocast),
     (_autocast_dtypes, _set_autocast_dtypes),
     (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
@@ -77,7 +89,7 @@ def neutral() -> Iterator[None]:
     """Run under float32 and with gradients, whatever the notebook has set."""
     with warnings.catch_warnings(), kept():
         torch.set_default_dtype(torch.float32)
-        torch.set_float32_matmul_precision("highest")
+        _set_matmul_precision(_matmul_precision() and "highest")
         _set_autocast((False, False))
         _set_anomaly((False, True))
         yield
