@@ -258,8 +258,8 @@ assert torch.equal(share - 3 * at_a > 0, is_x[:, 1] == 1)
 # (The folded cell above shows it.)
 #
 # For both answers our matrix names the letter with the larger share; the second is right where both letters are the same, once in
-# 16. The network names both: no two of these averages are equal, and it can bend where the answers alternate. So the limit is not
-#    one head. It is **one average, weighted by place and read by a linear map**.
+# sixteen. The network names both: no two of these averages are equal, and it can bend where the answers alternate. So the limit is not
+# one head. It is **one average, weighted by place and read by a linear map**.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Can two heads do it?

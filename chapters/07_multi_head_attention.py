@@ -283,10 +283,10 @@ except RuntimeError as error:
 assert "invalid for input of size" in refusal
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in equation (2), $W^O$ takes
-# $h \cdot d_v$ numbers back, and $d_v = d_k$ unless you say otherwise. Here 12 heads of width 64 make 768 numbers, and `out_proj` returns
-# 512. (Code that rounds down, to `512 // 12 = 42`, and leaves an axis to `-1` fails from deep inside. Or it takes 63 tokens for 64
-#    in silence, as $63 \cdot 512 = 64 \cdot 12 \cdot 42$.)
+# Of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in equation (2),
+# $W^O$ takes $h \cdot d_v$ numbers back, and $d_v = d_k$ unless you say otherwise. Here 12 heads of width 64 make 768 numbers,
+# and `out_proj` returns 512. (Code that rounds down, to `512 // 12 = 42`, and leaves an axis to `-1` fails from deep inside. Or
+# it takes 63 tokens for 64 in silence, as $63 \cdot 512 = 64 \cdot 12 \cdot 42$.)
 #
 # Why then do most models divide? Count the parameters: four matrices with $d_\text{model} \cdot h \cdot d_k$ numbers each, and
 # their biases. With $d_k = d_\text{model}/h$ the $h$ cancels. More heads then cost neither parameters nor multiplications; but
