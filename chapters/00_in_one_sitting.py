@@ -152,8 +152,8 @@ for text in ("dog bites man", "man bites dog"):
     before, _ = head(vectors(text), one_before, place, word)
     after, _ = head(vectors(text), one_after, place, word)
     both = torch.cat([before, after], dim=-1)     # (n, h * d_v), before W^O
-    subject, object = both[1].unflatten(-1, (2, 5)).argmax(dim=-1)  # 10 = 2 * 5
-    print(f"{text}:  {vocabulary[subject]} bites, {vocabulary[object]} is bitten")
+    biter, bitten = both[1].unflatten(-1, (2, 5)).argmax(dim=-1)    # 10 = 2 * 5
+    print(f"{text}:  {vocabulary[biter]} bites, {vocabulary[bitten]} is bitten")
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # Two heads tell them apart: the order is kept by *where* a number stands. ([Chapter 5](05_why_many_heads.ipynb) asks what an uneven

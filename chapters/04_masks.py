@@ -169,7 +169,8 @@ assert torch.equal(past & padding, masks.combine(masks.causal(n), padding))
 
 # %% [markdown]
 # The causal mask is the same everywhere: (n_q, n_k). Padding depends on sentence and key: (batch, 1, 1, n_k). The package has all
-# of them; `.tensor()` spells `masks.causal(n)` out.
+# of them. `masks.causal(n)` is a name for its table, and modules take it as it is; `.tensor()` spells it out where you need the
+# cells.
 #
 # Below, a small head attends twice: to these six tokens, and again when *a* and *mat*, tokens 4 and 5, are replaced. Bars show
 # how far each output moves.
@@ -195,8 +196,7 @@ assert blind.verdicts() == ["sees nobody"] * 6 and not blind.look().change.any()
 
 # %% [markdown]
 # Outputs 4 and 5 move, as they read what was replaced. Before them, under the causal mask and the window, none does; with nothing
-# forbidden all four do. One painted cell moves one output
-# at most, as a row of the mask belongs to one query.
+# forbidden all four do. One painted cell moves one output at most, as a row of the mask belongs to one query.
 #
 # That makes the *leak test*: **change what must stay hidden, and nothing may move.** It finds only what it changes: let *cat* look
 # at token 4, replace token 5 alone, and no output before it moves. So each token needs its turn. And a mask that forbids every look

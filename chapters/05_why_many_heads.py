@@ -5,8 +5,8 @@
 #
 # **You will be able to**
 #
-# - show on paper that an even average forgets the order, whatever reads it, - say what an uneven average keeps, and when no matrix
-#   gets it out,
+# - show on paper that an even average forgets the order, whatever reads it,
+# - say what an uneven average keeps, and when no matrix gets it out,
 # - set the matrices of two heads by hand so that every answer is right,
 # - tell a limit from a lack of patience in a figure of trained runs,
 # - name two ways to do with one head.
@@ -426,9 +426,8 @@ still = [torch.allclose(f(*two(x)), f(*two(x_new)), atol=1e-3) for f in joined.v
 assert still == [False, False, True, True]
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# An average of two averages is one average. (You will often read that heads are a committee; that
-# would average its votes.) Adding is fine if each head goes
-# through a block of its own: that is what $W^O$ does to heads side by side.
+# An average of two averages is one average. (You will often read that heads are a committee; that would average its votes.) Adding
+# is fine if each head goes through a block of its own: that is what $W^O$ does to heads side by side.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## What this does not show

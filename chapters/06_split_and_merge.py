@@ -367,7 +367,7 @@ def moved(f, place):                              # along all axes but the last
     x_new[place] += 1
     return (f(x_new) - f(x)).abs().amax(dim=-1) > 1e-4
 
-def checks(split, merge, weights):
+def checks(split, merge, weights):                # each question, and: does it hold?
     def queries(x):                               # (batch, h, n, d_k)
         return split(x @ weights[0])
 
@@ -377,7 +377,7 @@ def checks(split, merge, weights):
     only_row_2 = torch.arange(n) == 2
     yield "shape", run(x).shape == (batch, n, d_model)
     yield "back", torch.equal(merge(split(x @ w_v)), x @ w_v)
-    yield "token", (moved(queries, (slice(None), 2)) == only_row_2).all()
+    yield "token", (moved(queries, (slice(None), 2)) == only_row_2).all()  # x[:, 2]
     yield "sentence", not moved(run, 0)[1:].any()
     yield "feature", moved(queries, (..., 0)).any(dim=2).all()
     yield "loop", torch.allclose(run(x), output, atol=1e-3)

@@ -123,6 +123,13 @@ def test_markdown_renders_everywhere(twin):
             assert not re.search(r"^:::|^```\{|\{[a-z:]+\}`", cell.source, flags=re.M)
 
 
+def test_no_item_of_a_list_stands_inside_a_line(twin):
+    for cell in twin.cells:
+        if cell.cell_type == "markdown":
+            prose = re.sub(r"\$+[^$]+\$+|`[^`]+`", "", cell.source)
+            assert not re.search(r"[^\s>] - \S", prose), cell.id
+
+
 @pytest.mark.parametrize("source", CHAPTERS, ids=names(CHAPTERS))
 def test_a_chapter_keeps_its_length(source):
     notebook = jupytext.read(source)

@@ -166,10 +166,11 @@ check("04-attention", attention)
 # Somebody gives you a function `attend`. It takes tokens `(n, 8)` and returns an output for each, `(n, 8)`. You cannot see inside. The
 # output of a token should depend on that token and on every token before it, and on no later one. Does it?
 #
-# Write `is_causal(attend, n)`: True if so, False if not. It will be tried on a head that is right, on some that leak in a single cell of
-# the table or faintly, in the fourth digit, and on some that see too little, if only by one cell. An output that is nan is wrong. Give
-# `attend` tokens of ordinary size, such as those of `torch.randn`: numbers beyond all measure make nan of any head. Points are for
-# telling heads apart: a yes or a no to all of them earns next to none. Here are three to try it on yourself:
+# Write `is_causal(attend, n)`: True if so, False if not. It will be tried on two heads that are right, one of which moves only one
+# of its eight numbers, on some that leak in a single cell of the table or faintly, in the fourth digit, and on some that see too
+# little, if only by one cell. An output that is nan is wrong. Give `attend` tokens of ordinary size, such as those of
+# `torch.randn`: numbers beyond all measure make nan of any head. Points are for telling heads apart: a yes or a no to all of them
+# earns next to none. Here are three to try it on yourself:
 
 # %%
 def past(x):

@@ -1446,29 +1446,32 @@ def is_causal(attend, n):
     return torch.equal(moves, may_move) and before.isfinite().all()
 
 
+Head = Callable[[Tensor], Tensor]
+
+
 @dataclass(frozen=True)
 class Heads:
-    """Heads to be tested, by what is wrong with them.
-
-    ``masks`` is what they add to the scores of n tokens.
-    """
+    """Heads of n tokens to be tested, by what is wrong with them."""
 
     name: str
-    masks: Callable[[int], dict[str, Tensor]]
+    of: Callable[[int], dict[str, Head]]
 
     def __str__(self) -> str:
         return f"“{self.name}”"
 
 
-def _head(mask: Tensor) -> Callable[[Tensor], Tensor]:
+def _head(mask: Tensor, handed_over: tuple[int, ...] = (*range(8),)) -> Head:
     """Return a head for tokens (n, 8) that shares evenly what its mask allows.
+
+    It hands over the numbers that are named, and 0 for the others.
 
     A bare function: its name tells nothing. Its weights are the same for all tokens,
     so an output depends on the tokens that are seen, and on no others.
     """
+    values = torch.eye(8)[list(handed_over)].sum(dim=0)
 
     def attend(x: Tensor) -> Tensor:
-        return mask.softmax(dim=-1).to(x.dtype) @ x
+        return mask.softmax(dim=-1).to(x.dtype) @ x * values.to(x.dtype)
 
     return attend
 
@@ -1485,44 +1488,45 @@ def _all_but(n: int, *pairs: tuple[int, int]) -> Tensor:
     return _added(allowed)
 
 
-def _nothing_wrong(n: int) -> dict[str, Tensor]:
-    return {}
+def _one_number(n: int) -> dict[str, Head]:
+    return {"the past, number 5 alone": _head(_all_but(n), handed_over=(5,))}
 
 
-def _everyone(n: int) -> dict[str, Tensor]:
-    return {"each sees everyone": torch.zeros(n, n)}
+def _everyone(n: int) -> dict[str, Head]:
+    return {"each sees everyone": _head(torch.zeros(n, n))}
 
 
-def _itself(n: int) -> dict[str, Tensor]:
-    return {"each sees itself alone": _added(torch.eye(n, dtype=torch.bool))}
+def _itself(n: int) -> dict[str, Head]:
+    return {"each sees itself alone": _head(_added(torch.eye(n, dtype=torch.bool)))}
 
 
-def _one_too_few(n: int) -> dict[str, Tensor]:
+def _one_too_few(n: int) -> dict[str, Head]:
     pairs = [(i, j) for i in range(1, n) for j in range(i + 1)]
-    return {f"{i} does not see {j}": _all_but(n, (i, j)) for i, j in pairs}
+    return {f"{i} does not see {j}": _head(_all_but(n, (i, j))) for i, j in pairs}
 
 
-def _one_too_many(n: int) -> dict[str, Tensor]:
+def _one_too_many(n: int) -> dict[str, Head]:
     pairs = [(i, j) for j in range(n) for i in range(j)]
-    alone = {f"{i} sees {j}": _all_but(n, (i, j)) for i, j in pairs}
+    alone = {f"{i} sees {j}": _head(_all_but(n, (i, j))) for i, j in pairs}
     swapped = {
-        f"{i} sees {j} and {j} not {i}": _all_but(n, (i, j), (j, i)) for i, j in pairs
+        f"{i} sees {j} and {j} not {i}": _head(_all_but(n, (i, j), (j, i)))
+        for i, j in pairs
     }
     return alone | swapped
 
 
-def _faintly(n: int) -> dict[str, Tensor]:
-    return {"-10 for the future": _added(causal(n, n), below=-10.0)}
+def _faintly(n: int) -> dict[str, Head]:
+    return {"-10 for the future": _head(_added(causal(n, n), below=-10.0))}
 
 
-def _one_sees_nobody(n: int) -> dict[str, Tensor]:
+def _one_sees_nobody(n: int) -> dict[str, Head]:
     nobody = [[(i, j) for j in range(i + 1)] for i in range(n)]
-    return {f"{i} is nan": _all_but(n, *pairs) for i, pairs in enumerate(nobody)}
+    return {f"{i} is nan": _head(_all_but(n, *pairs)) for i, pairs in enumerate(nobody)}
 
 
-def _draw_heads(name: str, masks: Callable[[int], dict[str, Tensor]]) -> Callable:
+def _draw_heads(name: str, heads: Callable[[int], dict[str, Head]]) -> Callable:
     def drawn(draw: Draw) -> Inputs:
-        return {"attend": Heads(name, masks), "n": draw.one_of(6, 7, 8)}
+        return {"attend": Heads(name, heads), "n": draw.one_of(6, 7, 8)}
 
     return drawn
 
@@ -1536,8 +1540,8 @@ def _approved(function: Callable, inputs: Inputs) -> Any:
     """Observe which heads an answer says yes to; the first tried is as it should be."""
     heads, n = inputs.values()
     names = []
-    for name, mask in {"the past": _all_but(n), **heads.masks(n)}.items():
-        verdict = function(_head(mask), n)
+    for name, head in {"the past": _head(_all_but(n)), **heads.of(n)}.items():
+        verdict = function(head, n)
         if isinstance(verdict, int | str) and not isinstance(verdict, bool):
             return f"{verdict!r:.20}, of type {type(verdict).__name__}"
         kind = str(getattr(verdict, "dtype", type(verdict).__name__))
@@ -1550,13 +1554,13 @@ def _approved(function: Callable, inputs: Inputs) -> Any:
 
 
 def _says_yes_to_the_past_alone(
-    name: str, claim: str, question: str, masks: Callable[[int], dict[str, Tensor]]
+    name: str, claim: str, question: str, heads: Callable[[int], dict[str, Head]]
 ) -> Property:
     return Property(
         name,
         claim,
         question,
-        draw=_draw_heads(claim.partition(":")[0], masks),
+        draw=_draw_heads(claim.partition(":")[0], heads),
         observe=_approved,
         compared="the heads that your function says yes to",
     )
@@ -1579,9 +1583,11 @@ LEAK = Exercise(
     properties=(
         _says_yes_to_the_past_alone(
             "past",
-            "each token sees itself and the past: right",
-            "Which outputs must move when token 3 is replaced, and which may not?",
-            _nothing_wrong,
+            "each token sees itself and the past, and hands over eight numbers or one: "
+            "right",
+            "Which outputs must move when token 3 is replaced, and which may not? And "
+            "when has an output moved?",
+            _one_number,
         ),
         _says_yes_to_the_past_alone(
             "everyone",
@@ -1649,6 +1655,13 @@ LEAK = Exercise(
             slip(is_causal, ".tril()", ".tril(-1)"),
             "For a right head your test says no. Write down which outputs moved with "
             "which token, and which should: where do the two differ?",
+        ),
+        Wrong(
+            "What moves grows.",
+            "past",
+            slip(is_causal, ".abs()", ""),
+            "For a right head of which one number in eight moves, up or down, your "
+            "test says no. When has an output moved?",
         ),
         Wrong(
             "1 and 0 say it as well.",
