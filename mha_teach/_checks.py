@@ -14,8 +14,17 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import type_before_parametrizations
 
 from mha_teach.cache import KVCache
-from mha_teach.costs import require_at_least
-from mha_teach.masks import Causal, Mask, as_tensor, require_bool, require_size
+from mha_teach.costs import require_at_least, require_flag
+from mha_teach.masks import (
+    Causal,
+    Mask,
+    as_tensor,
+    require_bool,
+    require_floating,
+    require_size,
+    require_tensor,
+    require_values,
+)
 
 if TYPE_CHECKING:
     from mha_teach.attention import AttentionTrace, MultiHeadAttention
@@ -49,8 +58,7 @@ def head_sizes(
     }
     given = {name: size for name, size in optional.items() if size is not None}
     require_at_least(1, **given)
-    if not isinstance(bias, bool):
-        raise TypeError(f"bias must be True or False, got {bias!r}")
+    require_flag("bias", bias)
     if not _is_number(dropout):
         raise TypeError(f"dropout must be a number, got {dropout!r}")
     if not 0 <= dropout < 1:
@@ -132,13 +140,14 @@ def attention_arguments(
 
 def weights_arguments(weights: Tensor, mask: Mask | None) -> None:
     """Check weights, and that the mask beside them is the one that made them."""
-    _require_floating("weights", weights, way_out="pass the weights of a trace")
+    require_floating("weights", weights, way_out="pass the weights of a trace")
     if weights.dim() < 2:
         raise ValueError(
             f"weights has shape {tuple(weights.shape)}; it needs at least two axes, "
             "(…, query, key)"
         )
     _require_one_device(weights=weights, mask=mask)
+    require_values("weights", weights)
     _require_shares(weights.detach())
     if mask is None:
         return
@@ -155,7 +164,7 @@ def weights_arguments(weights: Tensor, mask: Mask | None) -> None:
 
 def split_arguments(x: Tensor, num_heads: int) -> None:
     """Check the arguments of ``split_heads``."""
-    _require_tensor("x", x)
+    require_tensor("x", x)
     require_size("num_heads", num_heads)
     if x.dim() < 2 or num_heads == 0 or x.shape[-1] % num_heads:
         raise ValueError(
@@ -166,7 +175,7 @@ def split_arguments(x: Tensor, num_heads: int) -> None:
 
 def merge_arguments(x: Tensor) -> None:
     """Check the argument of ``merge_heads``."""
-    _require_tensor("x", x)
+    require_tensor("x", x)
     if x.dim() < 3:
         raise ValueError(
             f"x has shape {tuple(x.shape)}; it needs at least three axes, "
@@ -394,18 +403,7 @@ def _require_vectors(name: str, tensor: Tensor) -> None:
     is_bool = isinstance(tensor, Tensor) and tensor.dtype == torch.bool
     if isinstance(tensor, Causal) or is_bool:
         raise TypeError(f"{name} must hold vectors, got a mask; pass it as mask=…")
-    _require_floating(name, tensor, "embed token ids, or convert with .float()")
-
-
-def _require_tensor(name: str, tensor: Tensor) -> None:
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}")
-
-
-def _require_floating(name: str, tensor: Tensor, way_out: str) -> None:
-    _require_tensor(name, tensor)
-    if not tensor.is_floating_point():
-        raise TypeError(f"{name} must be floating point, got {tensor.dtype}; {way_out}")
+    require_floating(name, tensor, "embed token ids, or convert with .float()")
 
 
 def _require_one_device(**arguments: Tensor | Mask | None) -> None:
@@ -506,7 +504,7 @@ def _require_broadcastable(mask: Tensor, scores_shape: tuple[int, ...]) -> None:
 
 
 def _require_gate(gate: Tensor, num_heads: int, batch: int | None) -> None:
-    _require_floating("head_gate", gate, way_out="convert with .float()")
+    require_floating("head_gate", gate, way_out="convert with .float()")
     shapes = [(num_heads,)] if batch is None else [(num_heads,), (batch, num_heads)]
     if tuple(gate.shape) not in shapes:
         allowed = " or ".join(str(shape) for shape in shapes)

@@ -34,8 +34,7 @@ def parameters(
     d_k, d_v, num_kv_heads = _widths(d_model, num_heads, d_k, d_v, num_kv_heads)
     d_context = d_model if d_context is None else d_context
     require_at_least(1, d_context=d_context)
-    if not isinstance(bias, bool):
-        raise TypeError(f"bias must be True or False, got {bias!r}")
+    require_flag("bias", bias)
     columns_q = num_heads * d_k
     columns_kv = num_kv_heads * (d_k + d_v)
     weights = d_model * columns_q + d_context * columns_kv + num_heads * d_v * d_model
@@ -192,3 +191,9 @@ def require_at_least(least: int, **sizes: int) -> None:
             raise TypeError(f"{name} must be an int, got {size!r}")
         if size < least:
             raise ValueError(f"{name}={size} must be at least {least}")
+
+
+def require_flag(name: str, value: bool) -> None:
+    """Raise a TypeError unless ``value`` is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")

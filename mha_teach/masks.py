@@ -82,7 +82,8 @@ def padding(
     TypeError
         If ``lengths`` is not one integer per sequence, or ``n_k`` is not an int.
     ValueError
-        If a length is negative or larger than ``n_k``, or ``n_k`` is negative.
+        If a length is negative or larger than ``n_k``, ``n_k`` is negative, or the
+        lengths are on ``meta``.
 
     Examples
     --------
@@ -94,12 +95,12 @@ def padding(
     lengths = _read(lengths)
     if lengths.shape == (0,):  # torch reads [] as floats
         lengths = lengths.long()
-    counts = not (lengths.is_floating_point() or lengths.is_complex())
-    if lengths.dim() != 1 or not counts or lengths.dtype == torch.bool:
+    if lengths.dim() != 1 or not holds_integers(lengths):
         raise TypeError(
             f"lengths must be one integer per sequence, got {lengths.dtype} of shape "
             f"{tuple(lengths.shape)}; pass e.g. padding([3, 5], n_k=5)"
         )
+    require_values("lengths", lengths)
     for length in lengths.tolist():
         if not 0 <= length <= n_k:
             raise ValueError(
@@ -112,8 +113,10 @@ def padding(
 
 
 def _read(lengths: Sequence[int] | Tensor) -> Tensor:
+    # PyTorch refuses arrays that are reversed or big-endian, warns of read-only ones.
+    is_array = hasattr(lengths, "tolist") and not isinstance(lengths, Tensor)
     try:
-        return torch.as_tensor(lengths)
+        return torch.as_tensor(lengths.tolist() if is_array else lengths)
     except (TypeError, ValueError, RuntimeError):
         raise TypeError(
             f"lengths must be one integer per sequence, got {reprlib.repr(lengths)}; "
@@ -271,3 +274,28 @@ def require_size(name: str, size: int) -> None:
         raise TypeError(f"{name} must be an int, got {type(size).__name__} ({size!r})")
     if size < 0:
         raise ValueError(f"{name}={size} is negative; a size is 0 or more")
+
+
+def require_tensor(name: str, tensor: Tensor) -> None:
+    """Raise a TypeError unless ``tensor`` is one of torch."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(tensor).__name__}")
+
+
+def require_floating(name: str, tensor: Tensor, way_out: str) -> None:
+    """Raise a TypeError unless ``tensor`` is one of floating-point numbers."""
+    require_tensor(name, tensor)
+    if not tensor.is_floating_point():
+        raise TypeError(f"{name} must be floating point, got {tensor.dtype}; {way_out}")
+
+
+def require_values(name: str, tensor: Tensor) -> None:
+    """Raise a ValueError where a tensor has a shape alone."""
+    if tensor.is_meta:
+        raise ValueError(f"{name} is on meta; pass a tensor that holds data")
+
+
+def holds_integers(tensor: Tensor) -> bool:
+    """Return whether ``tensor`` is one of integers; bools are none."""
+    is_fraction = tensor.is_floating_point() or tensor.is_complex()
+    return not is_fraction and tensor.dtype != torch.bool

@@ -7,11 +7,12 @@ each coordinate of their input means.
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Integer
 from torch import Tensor
 from torch.nn import functional as F
 
 from mha_teach.costs import require_at_least
+from mha_teach.masks import holds_integers, require_tensor, require_values
 
 # At height 1 the scores start so small that the same training learns far less.
 ONE_HOT_HEIGHT = 2.0
@@ -82,11 +83,7 @@ def two_lookups(
     """
     require_at_least(1, num_samples=num_samples)
     require_at_least(2, positions=positions, symbols=symbols)
-    if not isinstance(generator, torch.Generator):
-        raise TypeError(
-            f"generator must be a torch.Generator, got {generator!r}; pass "
-            "torch.Generator().manual_seed(0)"
-        )
+    require_generator(generator)
     tokens = torch.randint(symbols, (num_samples, positions), generator=generator)
     first = torch.randint(positions, (num_samples,), generator=generator)
     steps_ahead = torch.randint(1, positions, (num_samples,), generator=generator)
@@ -96,8 +93,8 @@ def two_lookups(
 
 
 def encode_lookups(
-    tokens: Int[Tensor, "batch positions"],
-    pointers: Int[Tensor, "batch 2"],
+    tokens: Integer[Tensor, "batch positions"],
+    pointers: Integer[Tensor, "batch 2"],
     *,
     symbols: int = 16,
 ) -> Float[Tensor, "batch tokens d_model"]:
@@ -123,38 +120,49 @@ def encode_lookups(
         If ``tokens`` or ``pointers`` are no integers, or ``symbols`` is no int.
     ValueError
         If a symbol is not below ``symbols``, a pointer not below ``positions``, two
-        pointers are the same, or the shapes do not fit.
+        pointers are the same, the shapes do not fit, or a tensor is on ``meta``.
     """
     require_at_least(1, symbols=symbols)
     for name, indices in {"tokens": tokens, "pointers": pointers}.items():
         require_integers(name, indices)
+        require_values(name, indices)
     if tokens.dim() != 2 or pointers.shape != (len(tokens), 2):
         raise ValueError(
             f"tokens and pointers have shapes {tuple(tokens.shape)} and "
             f"{tuple(pointers.shape)}; use (batch, positions) and (batch, 2)"
         )
     num_samples, positions = tokens.shape
+    # PyTorch compares no unsigned integers wider than a byte.
+    tokens, pointers = tokens.long(), pointers.long()
     device = tokens.device
     _require_below("tokens", tokens, "symbols", symbols)
     _require_below("pointers", pointers, "positions", positions)
     alike = pointers[pointers[:, 0] == pointers[:, 1]]
     if len(alike):
         raise ValueError(f"pointers holds {alike[0].tolist()}; a and b must differ")
-    symbol = F.one_hot(tokens.long(), symbols)
+    symbol = F.one_hot(tokens, symbols)
     place = torch.eye(positions, device=device).expand(num_samples, -1, -1)
     unasked = torch.zeros(num_samples, positions, 2 * positions, device=device)
     holders = torch.cat([symbol, place, unasked], dim=-1)
     nothing = torch.zeros(num_samples, symbols + positions, device=device)
-    asked = F.one_hot(pointers.long(), positions).flatten(1)
+    asked = F.one_hot(pointers, positions).flatten(1)
     asker = torch.cat([nothing, asked], dim=-1)
     return ONE_HOT_HEIGHT * torch.cat([holders, asker[:, None]], dim=1)
 
 
+def require_generator(generator: torch.Generator) -> None:
+    """Raise a TypeError unless ``generator`` is one of torch."""
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"generator must be a torch.Generator, got {generator!r}; pass "
+            "torch.Generator().manual_seed(0)"
+        )
+
+
 def require_integers(name: str, indices: Tensor) -> None:
     """Raise a TypeError unless ``indices`` is a tensor of integers."""
-    if not isinstance(indices, Tensor):
-        raise TypeError(f"{name} must be a torch.Tensor, got {type(indices).__name__}")
-    if indices.dtype == torch.bool or indices.is_floating_point():
+    require_tensor(name, indices)
+    if not holds_integers(indices):
         raise TypeError(
             f"{name} must hold integers, got {indices.dtype}; convert with .long()"
         )

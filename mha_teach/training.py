@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Integer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mha_teach.attention import MultiHeadAttention
 from mha_teach.costs import require_at_least
-from mha_teach.tasks import require_integers
+from mha_teach.masks import require_floating, require_values
+from mha_teach.tasks import require_generator, require_integers
 
 T = TypeVar("T")
 
@@ -142,6 +143,7 @@ def train(
     (30, True)
     """
     require_at_least(1, steps=steps)
+    require_generator(generator)
     _require_trainable(model, batch_loss, learning_rate)
     optimizer = torch.optim.Adam(model.parameters(), learning_rate)
     # Up and down takes three steps; a shorter run is the beginning of that.
@@ -215,41 +217,49 @@ def _one_thread() -> Iterator[None]:
 
 
 def answer_loss(
-    logits: Float[Tensor, "batch answer symbol"], answer: Int[Tensor, "batch answer"]
+    logits: Float[Tensor, "batch answer symbol"],
+    answer: Integer[Tensor, "batch answer"],
 ) -> Float[Tensor, ""]:
     """Return the cross-entropy in nats, the mean over all answers of all questions.
 
     Raises
     ------
     TypeError
-        If the answers are no integers.
+        If the logits are not floating point, or the answers no integers.
     ValueError
-        If there is not one answer for each of the logits' questions and answers.
+        If the logits do not have three axes, or there is not one answer for each of
+        their questions and answers.
     """
     _require_one_each(logits, answer)
-    return F.cross_entropy(logits.flatten(0, 1), answer.flatten())
+    return F.cross_entropy(logits.flatten(0, 1), answer.flatten().long())
 
 
 def share_right(
-    logits: Float[Tensor, "batch answer symbol"], answer: Int[Tensor, "batch answer"]
+    logits: Float[Tensor, "batch answer symbol"],
+    answer: Integer[Tensor, "batch answer"],
 ) -> float:
     """Return the share of questions of which every answer is right; nan is wrong.
 
     Raises
     ------
     TypeError
-        If the answers are no integers.
+        If the logits are not floating point, or the answers no integers.
     ValueError
-        If there is not one answer for each of the logits' questions and answers.
+        If the logits do not have three axes or are on ``meta``, or there is not one
+        answer for each of their questions and answers.
     """
     _require_one_each(logits, answer)
-    right = (logits.argmax(dim=-1) == answer) & ~logits.isnan().any(dim=-1)
+    require_values("logits", logits)
+    right = (logits.argmax(dim=-1) == answer.long()) & ~logits.isnan().any(dim=-1)
     return right.all(dim=-1).float().mean().item()
 
 
 def _require_one_each(logits: Tensor, answer: Tensor) -> None:
-    if not isinstance(logits, Tensor):
-        raise TypeError(f"logits must be a torch.Tensor, got {type(logits).__name__}")
+    require_floating("logits", logits, "pass the output of a model")
+    if logits.dim() != 3:
+        raise ValueError(
+            f"logits has shape {tuple(logits.shape)}; use (batch, answer, symbol)"
+        )
     require_integers("answer", answer)
     if logits.shape[:-1] != answer.shape:
         raise ValueError(

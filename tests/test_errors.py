@@ -554,6 +554,11 @@ ERRORS = {
         "lengths must be one integer per sequence, got torch.complex64 of shape (1,); "
         "pass e.g. padding([3, 5], n_k=5)",
     ),
+    "padding without data": (
+        lambda p: p.masks.padding(meta(3, dtype=torch.long), 5),
+        ValueError,
+        "lengths is on meta; pass a tensor that holds data",
+    ),
     "padding longer than the keys": (
         lambda p: p.masks.padding([3, 7], 5),
         ValueError,
@@ -655,6 +660,11 @@ ERRORS = {
         lambda p: p.heads.entropy(torch.eye(3).long()),
         TypeError,
         "weights must be floating point, got torch.int64; pass the weights of a trace",
+    ),
+    "entropy without data": (
+        lambda p: p.heads.entropy(meta(3, 5)),
+        ValueError,
+        "weights is on meta; pass a tensor that holds data",
     ),
     "entropy of one row": (
         lambda p: p.heads.entropy(torch.ones(1)),

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "masks": set(),
     "cache": set(),
     "costs": set(),
-    "tasks": {"costs"},
+    "tasks": {"costs", "masks"},
     "plots": set(),
     "workspace": set(),
     "_checks": {"masks", "cache", "costs"},

@@ -1,5 +1,6 @@
 """Who may attend to whom, and how ``nn.MultiheadAttention`` says it."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -50,6 +51,21 @@ def test_padding_by_hand(as_type):
     assert mask.dtype == torch.bool
     assert mask.shape == (3, 1, 1, 3)
     assert mask[:, 0, 0].int().tolist() == [[1, 1, 0], [0, 0, 0], [1, 1, 1]]
+
+
+ARRAYS = {
+    "reversed": np.array([3, 0, 2])[::-1],
+    "big-endian": np.array([2, 0, 3], dtype=">i8"),
+    "read-only": np.frombuffer(np.array([2, 0, 3]).tobytes(), dtype=np.int64),
+    "unsigned": np.array([2, 0, 3], dtype=np.uint16),
+    "objects": np.array([2, 0, 3], dtype=object),
+}
+
+
+@pytest.mark.parametrize("lengths", ARRAYS.values(), ids=ARRAYS)
+def test_padding_by_an_array(plain, lengths):
+    expected = masks.padding([2, 0, 3], 3)
+    assert torch.equal(plain.masks.padding(lengths, 3), expected)
 
 
 @pytest.mark.parametrize("lengths", [[], (), torch.tensor([], dtype=torch.long)])

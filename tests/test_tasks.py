@@ -76,7 +76,7 @@ def test_encoding_by_hand():
     assert torch.equal(x, torch.tensor([expected], dtype=torch.float32))
 
 
-@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.uint8, torch.uint16])
 def test_any_integers_are_encoded(dtype):
     tokens, pointers = torch.tensor([[2, 0, 1]]), torch.tensor([[1, 0]])
     expected = encode_lookups(tokens, pointers, symbols=3)
@@ -133,6 +133,16 @@ def test_wrong_arguments_are_named(plain, wrong, kind, message):
             {"pointers": torch.tensor([[0.9, 1.2]])},
             TypeError,
             "pointers must hold integers, got torch.float32; convert with .long()",
+        ),
+        (
+            {"tokens": torch.tensor([[0, 1j, 2]])},
+            TypeError,
+            "tokens must hold integers, got torch.complex64; convert with .long()",
+        ),
+        (
+            {"pointers": torch.tensor([[0, 1]], device="meta")},
+            ValueError,
+            "pointers is on meta; pass a tensor that holds data",
         ),
         (
             {"pointers": torch.tensor([[1, 1]])},

@@ -103,8 +103,43 @@ def test_answers_are_integers(plain, measure):
     message = "answer must hold integers, got torch.float32; convert with .long"
     with pytest.raises(TypeError, match=message):
         getattr(training, measure)(torch.zeros(3, 2, 4), torch.zeros(3, 2))
-    with pytest.raises(TypeError, match="logits must be a torch.Tensor, got list"):
-        getattr(training, measure)([], torch.zeros(3, 2).long())
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.uint16])
+def test_answers_are_any_integers(dtype):
+    logits, answer = torch.randn(3, 2, 4), torch.tensor([[0, 1], [2, 3], [1, 0]])
+    for measure in (answer_loss, share_right):
+        assert measure(logits, answer.to(dtype)) == measure(logits, answer)
+
+
+@pytest.mark.parametrize("measure", ["answer_loss", "share_right"])
+@pytest.mark.parametrize(
+    ("logits", "kind", "message"),
+    [
+        ([], TypeError, "logits must be a torch.Tensor, got list"),
+        (
+            torch.zeros(3, 2, 4).long(),
+            TypeError,
+            "logits must be floating point, got torch.int64; pass the output of a",
+        ),
+        (
+            torch.zeros(6, 4),
+            ValueError,
+            r"logits has shape \(6, 4\); use \(batch, answer, symbol\)",
+        ),
+    ],
+)
+def test_logits_are_three_axes_of_numbers(plain, measure, logits, kind, message):
+    training = importlib.import_module("mha_teach.training")
+    with pytest.raises(kind, match=message):
+        getattr(training, measure)(logits, torch.zeros(3, 2).long())
+
+
+def test_a_share_is_counted_from_data(plain):
+    training = importlib.import_module("mha_teach.training")
+    logits, answer = torch.zeros(3, 2, 4), torch.zeros(3, 2).long()
+    with pytest.raises(ValueError, match="logits is on meta; pass a tensor that holds"):
+        training.share_right(logits.to("meta"), answer.to("meta"))
 
 
 def test_two_heads_learn_two_lookups():
@@ -236,6 +271,7 @@ def test_training_runs_on_one_thread_and_gives_the_others_back():
         ({"steps": "3"}, TypeError, "steps must be an int, got '3'"),
         ({"model": None}, TypeError, "model must be an nn.Module, got NoneType"),
         ({"model": nn.ReLU()}, ValueError, "model=ReLU has no parameters; pass"),
+        ({"generator": None}, TypeError, "generator must be .*, got None; pass torch"),
         ({"batch_loss": 1.0}, TypeError, "batch_loss must be a function .*, got 1.0"),
         ({"learning_rate": "x"}, TypeError, "learning_rate must be a number, got 'x'"),
         ({"learning_rate": 0}, ValueError, "learning_rate=0 is out of range; use a"),
