@@ -11,7 +11,7 @@
 # - name five rules of practice, each with a line of code that shows it.
 #
 # **Before you start.** You need Python and a little linear algebra: a vector, a matrix, their product. Symbols are in the
-# [notation](notation.md). Reading and running takes 30 minutes. Each part names the chapter that takes its time.
+# [notation](notation.md). Reading and running takes 30 minutes.
 
 # %% slideshow={"slide_type": "skip"}
 import torch
@@ -240,8 +240,7 @@ if encoder.pretrained:
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # Another last word, another row. *cat* falls from almost a half to less than a sixth; *mat* rises to a fifth and is now first among
 # the words. But most of what *cat* has lost goes to `[CLS]`, which hands over next to nothing ([chapter
-# 3](03_queries_keys_values.ipynb)): a head cannot say "nothing", but it can look where nothing is. Nobody told it what *soft*
-# means; its matrices come from training.
+# 3](03_queries_keys_values.ipynb)): a head cannot say "nothing", but it can look where nothing is.
 #
 # Does it understand? One head and two sentences cannot say. A map shows where a head looks, not what that changes.
 
@@ -250,8 +249,8 @@ if encoder.pretrained:
 #
 # 1. **Divide by $\sqrt{d_k}$, the width of one head**, not of the token. ([Chapter 2](02_scaling.ipynb))
 # 2. **Know what True means.** A *mask* is a table that says who may look at whom; a *causal* one lets no token see a later one. In this book
-#    and in PyTorch's `scaled_dot_product_attention` True is *may*, in `nn.MultiheadAttention` it is *may not*. So replace the last token: nothing
-#    before it may move. ([Chapter 4](04_masks.ipynb))
+#    and in PyTorch's `scaled_dot_product_attention` True is *may*, in `nn.MultiheadAttention` it is *may not*. So replace the last token: its own
+#    output must move, and none before it. ([Chapter 4](04_masks.ipynb))
 # 3. **Cut the columns of `x @ W`, not the list of its numbers.** A `reshape` to the right shape gives a head pieces of some tokens and nothing
 #    of others. So replace one token: only its row of `q` may move. ([Chapter 6](06_split_and_merge.ipynb))
 # 4. **$d_k = d_\text{model}/h$ is a habit, no law.** With it, more heads cost no parameters. But they get narrow, and each has $n \times n$
@@ -261,8 +260,8 @@ if encoder.pretrained:
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # Whoever breaks the first three gets the right shapes and no error. So here is a line for each rule, from 1 to 5. The first three
-# fail when their rule is broken; the other two show what theirs say. (The tokens of `x` have an axis in front, for texts: here
-# there is one.)
+# fail when their rule is broken; the other two show what theirs say. (`x` has an axis in front, for texts, and `trace.q` one more
+# behind it, for heads.)
 
 # %% slideshow={"slide_type": "fragment"}
 layer, causal = MultiHeadAttention(24, num_heads=4), masks.causal(7)
@@ -279,6 +278,7 @@ assert not torch.allclose(without_2, trace.output, atol=1e-3)
 
 # %% tags=["guard"] slideshow={"slide_type": "skip"}
 assert not torch.allclose(trace.scores, trace.q @ trace.k.mT / 24**0.5, atol=1e-2)
+assert not torch.allclose(trace.output[:, -1], after.output[:, -1], atol=1e-2)
 others_see = layer(x_new, mask=~causal.tensor()) - layer(x, mask=~causal.tensor())
 assert others_see[:, :-1].abs().amax() > 1e-2
 recut, recut_new = (layer.q_proj(each).reshape(1, 4, 7, 6) for each in (x, x_new))

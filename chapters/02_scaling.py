@@ -142,7 +142,8 @@ for d_k in (4, 64, 256):
     assert 0.25 < top_weight(dots / d_k**0.5) < 0.40
 
 # %% [markdown]
-# Undivided, the top key gets half of the weight at $d_k = 4$ and all of it at 256. Divided, it gets a third, whatever $d_k$ is.
+# Undivided, the top key gets half of the weight at $d_k = 4$ and all of it at 256. (The entropy, a mean over queries, stays above
+# 0: at a few two keys score nearly alike.) Divided, it gets a third, whatever $d_k$ is.
 #
 # ## What becomes of the gradient?
 #
@@ -249,8 +250,8 @@ assert 0.4 < undivided[0, 0] < 0.6 and undivided[0, -1] > 0.99
 # ## What the division does not promise
 #
 # Equation (1) needs mean 0, variance 1 and independence. Training owes us none of them. Before it, in a *fresh* layer of this book,
-# the entries of $q$ and $k$ have variance ½: its weights are drawn so. So $q \cdot k$ has variance
-# $32 \cdot \frac12 \cdot \frac12 = 8$, and the scores spread $\sqrt{8/32}=\frac12$.
+# the entries of $q$ and $k$ have variance ½: its weights are drawn so that tokens of variance 1 give that. So $q \cdot k$ has
+# variance $32 \cdot \frac12 \cdot \frac12 = 8$, and the scores spread $\sqrt{8/32}=\frac12$.
 #
 # > **Predict.** The encoder has 72 trained heads, 6 layers of 12. Do the scores of most still spread about ½, or less, or more than 1?
 

@@ -163,9 +163,9 @@ for i, (own, *_) in enumerate(heads):
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
 # Sixty-one for twelve heads, and six for any number of them (larger ones: the multiplications are the same). With the matrices of
-# all heads side by side, one product makes the queries of all. `split` cuts its columns and moves the head beside the sentence.
-# Then `@` multiplies the last two axes and takes the others as a stack: $3 \cdot 2$ tables of scores are one product. `merge` puts
-# the heads side by side again.
+# all heads side by side, one product makes the queries of all. `split` cuts its columns and moves the head beside the sentence. (As
+# an axis −1 is the last, as a size whatever is left.) Then `@` multiplies the last two axes and takes the others as a stack:
+# $3 \cdot 2$ tables of scores are one product. `merge` puts the heads side by side again.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Where does one number go?

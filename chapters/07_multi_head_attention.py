@@ -84,8 +84,7 @@ if encoder.pretrained:
 # ### Project and split
 #
 # The $h$ matrices $W_i^Q$ have $d_k$ columns each. Side by side they are one matrix with $h \cdot d_k$ columns, and one linear map
-# serves all heads: `nn.Linear(12, 20)` holds a matrix and a bias and takes 12 numbers to 20. Afterwards its result is cut into
-# heads.
+# serves all heads: `nn.Linear(12, 20)` holds a matrix and a bias and takes 12 numbers to 20.
 #
 # > **Predict.** `q_proj(x)` has shape (2, 5, 12). Every head needs its own 5 × 4 matrix, for each sentence. Which shape do we
 # > want? And is `reshape` to that shape the right cut? To see it, we also cut a tensor in which every number says which token
@@ -197,8 +196,8 @@ assert torch.allclose(mine.out_proj(mine.merge(fused)), output, atol=1e-6)
 print("loop, function and class agree")
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# The third is `nn.MultiheadAttention`. It stacks the matrices of queries, keys and values in one; `from_torch` takes them apart
-# and `to_torch` puts them back. Three of its defaults deserve a look:
+# The third is `nn.MultiheadAttention`. It stacks the matrices of queries, keys and values in one; `from_torch` takes them apart and
+# `to_torch` puts them back. Three of its defaults matter:
 #
 # - its boolean mask says the opposite of ours, True means *may not attend*, hence the `~`;
 # - it averages the maps of all heads, unless told not to;
@@ -232,8 +231,9 @@ assert torch.allclose(ours(x, mask=nobody), ours.out_proj.bias.expand_as(output)
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # No error, and the same shape. Every token but the last now sees only its future. The last may look at nobody, and the average of
-# nothing is not a number. With `need_weights=False` the module here calls PyTorch's function, which takes zero weights there, and
-# even that sign is gone ([not always](04_masks.ipynb#what-if-nobody-is-left)).
+# nothing is not a number. With `need_weights=False` the module here calls PyTorch's function, which takes zero weights there: even
+# that sign is gone ([not always](04_masks.ipynb#what-if-nobody-is-left)). A comparison tells, as above, or another last token: no
+# output before it may move.
 #
 # `ours` is the book's own class. It takes your four steps and adds checked arguments, free widths, keys and values shared by
 # several heads, and zero weights where a query may look at nobody and yours may give nan. Its `trace` returns every intermediate;
@@ -241,7 +241,7 @@ assert torch.allclose(ours(x, mask=nobody), ours.out_proj.bias.expand_as(output)
 # [attention.py](../mha_teach/attention.py) and find the four steps in `trace`: checks, dropout (in training, some weights are set
 # to 0 at random) and gate are new, the rest you have typed.
 #
-# Here are four layouts with six heads, the shapes for one sentence. In the last, three heads share each key head and its value head.
+# Here are four layouts with six heads, shapes for one sentence. In the last, three heads share each key head and its value head.
 
 # %% tags=["S1-5"] slideshow={"slide_type": "subslide"}
 layouts = {
@@ -283,10 +283,10 @@ except RuntimeError as error:
 assert "invalid for input of size" in refusal
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in equation (2),
-# $W^O$ takes $h \cdot d_v$ numbers back, and $d_v = d_k$ unless you say otherwise. Here 12 heads of width 64 make 768 numbers,
-# and `out_proj` returns 512. (Code that rounds down, to `512 // 12 = 42`, and leaves an axis to `-1` fails from deep inside. Or
-# it takes 63 tokens for 64 in silence, as $63 \cdot 512 = 64 \cdot 12 \cdot 42$.)
+# Of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in equation (2), $W^O$
+# takes $h \cdot d_v$ numbers back, and $d_v = d_k$ unless you say otherwise. Here 12 heads of width 64 make 768 numbers, and
+# `out_proj` returns 512. (Code that rounds down, to `512 // 12 = 42`, fails from deep inside. Or, with an axis left to `-1`, it
+# cuts 63 tokens into 64 rows and says nothing: $63 \cdot 512 = 64 \cdot 12 \cdot 42$.)
 #
 # Why then do most models divide? Count the parameters: four matrices with $d_\text{model} \cdot h \cdot d_k$ numbers each, and
 # their biases. With $d_k = d_\text{model}/h$ the $h$ cancels. More heads then cost neither parameters nor multiplications; but
@@ -315,7 +315,7 @@ for name, model in costs.published.items():
 # Here is the task of [chapter 5](05_why_many_heads.ipynb). Sixteen tokens hold a letter each. One more names two places, and a
 # linear map must read both letters, in order, from what its heads bring. For each $h$ and each $d_k$, five small models were
 # trained on it ([how](artifacts/heads_grid.md)). Values are 16 wide throughout, so here more heads do cost parameters. As there,
-# one letter and a guess are right in 6 % of cases, an even average of both in 53 % at most.
+# one letter and a guess are right in 6 % of cases.
 #
 # > **Predict.** Which does better: one head of width 16 or two heads of width 4? Two heads of width 4 or four? Then move $h$ and
 # > $d_k$ with the arrow keys. A dot is one of the five runs.
@@ -335,11 +335,11 @@ assert accuracy[1, 4] + 0.2 < accuracy[2, 4] < accuracy[4, 4] - 0.2
 assert accuracy[8, 4] > 0.99 > 0.5 > accuracy[8, 2]
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# One head fails at every width: a linear map must read both letters, in order, from its one average. (A small network, or a second
-# layer, can.) Two heads of width 8 hardly ever fail. At width 4, number makes up for width: on average two heads do better than
-# one, four better than two, and eight hardly ever fail. At width 2 eight do no better than four, and the five runs lie far apart. A
-# limit, or a lack of patience? After three times the training eight heads of width 2 succeed, and one head still does not
-# ([card](artifacts/heads_grid.md)).
+# One head fails at every width: a linear map must read both letters, in order, from its one average. (If the average is uneven, a
+# small network can; so can a second layer.) Two heads of width 8 hardly ever fail. At width 4, number makes up for width: on
+# average two heads do better than one, four better than two, and eight hardly ever fail. At width 2 eight do no better than four,
+# and the five runs lie far apart. A limit, or a lack of patience? After three times the training eight heads of width 2 succeed,
+# and one head still does not ([card](artifacts/heads_grid.md)).
 #
 # In translation, [Vaswani et al. (2017)](references.md#vaswani-2017) kept the cost fixed and moved $h$ from 1 to 32 (Table 3, rows
 # A): the best and the worst lie 0.9 apart on a scale of 100 (BLEU), and 8 and 16 heads tie.
