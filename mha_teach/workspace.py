@@ -66,7 +66,7 @@ def refresh(root: Path) -> list[str]:
     for name in _names(chapters):
         source, copy, before = chapters / name, copies / name, copied.get(name)
         if not copy.exists():
-            os.replace(_write_beside(source, copy), copy)
+            _put(source, copies, name)
             added.append(name)
         elif before == _edition(source):
             continue
@@ -80,7 +80,7 @@ def refresh(root: Path) -> list[str]:
                 )
                 continue
             elif _digest(copy) == before:
-                os.replace(_write_beside(source, copy), copy)
+                _put(source, copies, name)
             else:
                 continue
         copied[name] = _edition(source)
@@ -124,16 +124,16 @@ def restore(root: Path, asked: str) -> tuple[Path, Path | None]:
         )
     source, copy = chapters / name, copies / name
     copied = _copied(copies) | {name: _edition(source)}
-    part = _write_beside(source, copy)
     changed = copy.exists() and not _is_as_in_the_book(copy, source)
-    kept = _set_aside(copies, name) if changed else None
-    os.replace(part, copy)
+    kept = _put(source, copies, name, keep=changed)
     _remember(copies, copied)
     return copy, kept
 
 
 def artifact(name: str) -> dict:
     """Return the results that a chapter reads, from the folder beside it.
+
+    To a copy anywhere in ``my-work/``, such as an old one, it is the one folder there.
 
     Parameters
     ----------
@@ -145,16 +145,21 @@ def artifact(name: str) -> dict:
     OSError
         If the file is missing or damaged; the message says how to bring it back.
     """
+    folder = Path.cwd()
+    copies = [place for place in (folder, *folder.parents) if _is_for_copies(place)]
     path = Path("artifacts", name)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        text = Path(*copies[:1], path).read_text(encoding="utf-8")
+        results = json.loads(text)
+        if not isinstance(results, dict) or not results:
+            raise ValueError(f"it holds {text[:20].strip()} and no results")
+        return results
     except (OSError, ValueError, RecursionError) as error:
-        is_copy = COPIES in Path.cwd().parts
-        command = "mha-teach reset" if is_copy else "git checkout --"
+        command = "mha-teach reset" if copies else "git checkout --"
         raise OSError(
             f"{path} is missing or damaged ({error}); "
             f"in a terminal of JupyterLab, this brings it back: {command} "
-            + (path.as_posix() if is_copy else f'"{path.resolve().as_posix()}"')
+            + (path.as_posix() if copies else f'"{path.resolve().as_posix()}"')
         ) from None
 
 
@@ -166,6 +171,10 @@ def in_the_way(error: OSError) -> str:
         f"{COPIES} cannot be written: {error}; move away what is there under this "
         "name, or see to its permissions and the space on the disk, then try again"
     )
+
+
+def _is_for_copies(folder: Path) -> bool:
+    return folder.name == COPIES and (folder.parent / CHAPTERS).is_dir()
 
 
 def _names(chapters: Path) -> Iterator[str]:
@@ -199,18 +208,25 @@ def _take_as_changed(source: Path, copies: Path, name: str) -> str:
     unknown = f"It is not known whether you changed {name}"
     if copy.suffix == ".ipynb":
         return f"{unknown}; your copy stays as it is. {_how_to_reset(name)}"
-    part = _write_beside(source, copy)
-    kept = _set_aside(copies, name).relative_to(copies.parent).as_posix()
-    os.replace(part, copy)
-    return f"{unknown}; it is now as the book has it, and yours is kept: {kept}"
+    kept = _put(source, copies, name, keep=True).relative_to(copies.parent)
+    return (
+        f"{unknown}; it is now as the book has it, and yours is kept: {kept.as_posix()}"
+    )
 
 
-def _write_beside(source: Path, copy: Path) -> Path:
-    """Write what is to become the copy, so that it can be put there in one go."""
+def _put(source: Path, copies: Path, name: str, keep: bool = False) -> Path | None:
+    """Put a copy there in one go, and return where the old one is if it is kept."""
+    copy = copies / name
     copy.parent.mkdir(parents=True, exist_ok=True)
     part = copy.with_name(copy.name + ".part")
-    part.write_bytes(_fresh(source))
-    return part
+    try:
+        part.write_bytes(_fresh(source))
+        kept = _set_aside(copies, name) if keep else None
+        os.replace(part, copy)
+    finally:
+        if part.is_file():
+            part.unlink()
+    return kept
 
 
 def _fresh(source: Path) -> bytes:
@@ -232,6 +248,8 @@ def _fresh(source: Path) -> bytes:
 
 def _is_as_in_the_book(copy: Path, source: Path) -> bool:
     """Compare all that a learner can change: of a notebook, not its outputs."""
+    if not copy.is_file():
+        return False
     if source.suffix != ".ipynb":
         return copy.read_bytes() == _fresh(source)
     try:
@@ -300,6 +318,8 @@ def _main() -> None:
         messages = refresh(book_folder())
     except OSError as error:
         sys.exit(in_the_way(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
     print(*messages, sep="\n", end="\n" if messages else "")
 
 

@@ -380,6 +380,21 @@ def test_restore_touches_nothing_before_it_can_write(root, name):
     with pytest.raises(OSError, match=name):
         workspace.restore(root, "02")
     assert first_cell(copy) == "my own words"
+    assert not (root / "my-work" / "02_scaling.ipynb.part").is_file()
+
+
+@pytest.mark.parametrize("name", ["notation.md", "02_scaling.ipynb"])
+def test_restore_keeps_a_folder_that_stands_where_the_file_belongs(root, name):
+    workspace.refresh(root)
+    before = in_my_work(root)
+    copy = root / "my-work" / name
+    copy.unlink()
+    copy.mkdir()
+    (copy / "mine.txt").touch()
+    _, kept = workspace.restore(root, name)
+    assert [path.name for path in kept.iterdir()] == ["mine.txt"]
+    in_old = (kept / "mine.txt").relative_to(root / "my-work").as_posix()
+    assert in_my_work(root) == before | {in_old}
 
 
 @pytest.mark.parametrize("record", ["null", "[]", "5"])
@@ -530,25 +545,48 @@ def results(root, monkeypatch):
     return Path("artifacts", "grid.json")
 
 
-def test_results_are_read_from_the_folder_of_the_notebook(results):
+@pytest.mark.parametrize("folder", ["my-work", "my-work/old", "my-work/a/b"])
+def test_results_are_read_from_the_folder_of_the_copies(
+    root, results, monkeypatch, folder
+):
+    (root / folder).mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(root / folder)
     assert workspace.artifact("grid.json") == {"cells": [1, 2]}
 
 
-@pytest.mark.parametrize("spoilt", [None, b"", b'{"cells": [1', b"\xff"])
+def test_results_are_read_where_the_book_itself_is_in_a_folder_of_this_name(
+    tmp_path, monkeypatch
+):
+    file = tmp_path / "my-work" / "chapters" / "artifacts" / "grid.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"cells": []}')
+    monkeypatch.chdir(file.parents[1])
+    assert workspace.artifact("grid.json") == {"cells": []}
+
+
+@pytest.mark.parametrize(
+    "spoilt", [None, b"", b'{"cells": [1', b"\xff", b"[]", b"{}", b"null", b"[" * 99999]
+)
 @pytest.mark.parametrize(
     ("folder", "command"),
-    [("my-work", "mha-teach reset "), ("chapters", 'git checkout -- "')],
+    [
+        ("my-work", "mha-teach reset "),
+        ("my-work/old", "mha-teach reset "),
+        ("chapters", 'git checkout -- "'),
+    ],
 )
 def test_results_that_cannot_be_read_say_how_to_bring_them_back(
     root, results, monkeypatch, spoilt, folder, command
 ):
+    (root / "my-work" / "old").mkdir()
+    spoilt_file = root / folder.removesuffix("/old") / results
     monkeypatch.chdir(root / folder)
-    results.unlink() if spoilt is None else results.write_bytes(spoilt)
+    spoilt_file.unlink() if spoilt is None else spoilt_file.write_bytes(spoilt)
     with pytest.raises(OSError, match=r"grid\.json is missing or damaged \(") as raised:
         workspace.artifact("grid.json")
     _, way_out = str(raised.value).split(f": {command}")
     assert way_out.rstrip('"').endswith("artifacts/grid.json")
-    if folder == "my-work":
+    if folder != "chapters":
         workspace.restore(root, way_out)
         assert workspace.artifact("grid.json") == {"cells": [1, 2]}
 
