@@ -1794,6 +1794,25 @@ def test_what_a_full_disk_cuts_off_the_session_remembers():
     assert _progress.best() == {"07-mha": 0.5}
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no limits on Windows")
+def test_a_full_disk_costs_no_good_line_of_a_damaged_file(kept_in):
+    import resource
+
+    kept_in.parent.mkdir()
+    content = b'{"id": "07-mha", "share": 1}\njunk'
+    kept_in.write_bytes(content)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9, before[1]))
+    try:
+        assert _progress.best() == {"07-mha": 1}
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert kept_in.read_bytes() == content
+    assert _progress.damaged_files() == []
+    assert _progress.best() == {"07-mha": 1}
+    assert b"junk" not in kept_in.read_bytes()
+
+
 def test_of_a_link_the_file_behind_it_is_kept(capsys, tmp_path, monkeypatch):
     (tmp_path / "synced").mkdir()
     file, link = tmp_path / "synced" / "progress.jsonl", tmp_path / "link.jsonl"

@@ -115,15 +115,17 @@ def _is_at_path(descriptor: int) -> bool:
 def _set_aside() -> None:
     """Rename the damaged file, then begin a new one with its good lines.
 
-    They are read after the renaming, when no notebook can add to them any more.
+    They are read after the renaming, when no notebook can add to them any more. Until
+    then a copy holds the room that they need, as the disk may be full.
     """
     try:
         aside = _new_damaged_file()
     except OSError:  # the folder is read-only
         return
     try:
+        aside.write_bytes(path().read_bytes())
         path().replace(aside)
-    except OSError:  # another notebook was faster
+    except OSError:  # the disk is full, or another notebook was faster
         aside.unlink()
         return
     good, is_damaged = _read(aside)
