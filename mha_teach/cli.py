@@ -1,7 +1,7 @@
 """The command ``mha-teach``: JupyterLab, what is installed, models, a fresh chapter.
 
-``python -P mha_teach/cli.py`` is the same without importing the package, and with it
-PyTorch: so ``doctor`` can speak where PyTorch itself is what is broken.
+It runs this file without importing the package, and with it PyTorch, as does
+``python -P mha_teach/cli.py``: so ``doctor`` can speak where PyTorch is what is broken.
 """
 
 import base64

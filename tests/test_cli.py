@@ -122,8 +122,10 @@ def test_a_command_can_be_typed_as_it_stands(shell, monkeypatch, listed_models):
     assert command == f'"{sys.executable}"'
 
 
-def test_the_command_that_doctor_names_is_there():
+def test_the_command_that_doctor_names_is_there_and_loads_no_package():
     assert shutil.which(cli._executable()) is not None
+    (command,) = metadata.entry_points(name="mha-teach", group="console_scripts")
+    assert command.value == "mha_teach_command:main"
 
 
 def test_libraries_are_held_to_what_the_package_requires(monkeypatch):
@@ -645,16 +647,27 @@ def test_reset_without_the_book_says_where_to_work(run, monkeypatch, tmp_path):
     assert result.stderr.startswith("Error: there is no chapters folder in ")
 
 
-def test_the_file_runs_without_the_package_and_without_pytorch(tmp_path):
-    copy = shutil.copy(cli.__file__, tmp_path)
+BY_ITSELF = 'import runpy; runpy.run_path("mha_teach/cli.py", run_name="__main__")'
+
+
+@pytest.mark.parametrize(
+    "command", [BY_ITSELF, "import mha_teach_command; mha_teach_command.main()"]
+)
+def test_the_file_runs_without_the_package_and_without_pytorch(tmp_path, command):
+    (tmp_path / "mha_teach").mkdir()
+    shutil.copy(cli.__file__, tmp_path / "mha_teach")
+    shutil.copy(cli.ROOT / "mha_teach_command.py", tmp_path)
     script = f"""
-import runpy, sys
+import sys
 sys.argv[1:] = ["--help"]
+sys.path.insert(0, "")
 try:
-    runpy.run_path({str(copy)!r}, run_name="__main__")
+    {command}
 finally:
     assert not {{"torch", "mha_teach"}} & set(sys.modules)
 """
-    ended = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True)
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, cwd=tmp_path
+    )
     assert ended.returncode == 0, ended.stderr.decode()
     assert b"doctor" in ended.stdout

@@ -160,19 +160,20 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path):
     source = tmp_path / "source"
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "mha_teach", source / "mha_teach", ignore=ignored)
-    for name in ("pyproject.toml", PROJECT["readme"], *PROJECT["license-files"]):
+    own = ("pyproject.toml", "mha_teach_command.py")
+    for name in (*own, PROJECT["readme"], *PROJECT["license-files"]):
         shutil.copy(ROOT / name, source)
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     build += ["--no-build-isolation", f"--wheel-dir={tmp_path}", source]
     subprocess.run(build, check=True)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if name.startswith("mha_teach/")}
+        packed = {name for name in archive.namelist() if "dist-info" not in name}
     files = [path for path in (ROOT / "mha_teach").rglob("*") if path.is_file()]
     names = {path.relative_to(ROOT).as_posix() for path in files}
     expected = {name for name in names if "__pycache__" not in name}
     assert "mha_teach/jupyter/labconfig/default_setting_overrides.json" in expected
-    assert packed == expected
+    assert packed == expected | {"mha_teach_command.py"}
 
 
 def listed_by_pip(lines: list[str]) -> tuple[set[str], set[str]]:
