@@ -28,9 +28,9 @@ _ = torch.manual_seed(0)
 # *The cat sat on the mat because it was tired.* Who was tired? Now let the last word be *soft*. The word *it* is the same and means
 # something else: its meaning lies in the words around it.
 #
-# A model that reads holds a list of numbers, a *vector*, for each piece of the text, its *token*. So the vector of *it* must take
-# something over from other tokens. From which, and how much from each? This is what a pretrained model decides in one place, one
-# *head* of one of its layers:
+# A model that reads holds a list of numbers, a *vector*, for each piece of the text, its *token*. So the vector of *it* must take something
+# over from other tokens. From which, and how much from each? This is what a *pretrained* model, one that has read much text, decides in one
+# place, a *head* of one of its layers:
 
 # %% slideshow={"slide_type": "fragment"}
 encoder = models.load_minilm_or_stand_in().requires_grad_(False)
@@ -179,8 +179,8 @@ for name in ("q", "weights", "v"):
     print(f"{name:7} {tuple(getattr(trace, name).shape)}")
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# The head comes first. ([Chapter 6](06_split_and_merge.ipynb) follows one number through the cut, in [chapter
-# 7](07_multi_head_attention.ipynb) you type the module yourself.)
+# The head comes first: `q` holds a table of 3 tokens for each of 2 heads. ([Chapter 6](06_split_and_merge.ipynb) follows one number through
+# the cut, in [chapter 7](07_multi_head_attention.ipynb) you type the module yourself.)
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Does training find it?
@@ -205,10 +205,10 @@ assert all(accuracy[1, width] < 0.2 for width in (2, 4, 8, 16))
 assert accuracy[2, 8] > 0.95 and accuracy[8, 2] < 0.5
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# One head looks at both places and fails, at every width: it brings one average, and a matrix must read two letters from it, in
-# order. ([Chapter 5](05_why_many_heads.ipynb) asks when that cannot be done, and what can do it.) Two heads of width 8 look at one
-# place each and hardly ever fail. `q` holds as many numbers as before; parameters grow with the values. And number is not all: at
-# width 2 eight heads fail as well, at least after so short a training.
+# One head looks at both places and fails, at every width: it brings one average, and a matrix must read two letters from it, in order.
+# ([Chapter 5](05_why_many_heads.ipynb) asks when that cannot be done, and what can do it.) Two heads of width 8 look at one place each and
+# hardly ever fail. `q`, now (2, 17, 8), holds as many numbers as before; parameters grow with the values. And number is not all: at width 2
+# eight heads fail as well, at least after so short a training.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## And with *soft*?

@@ -60,7 +60,7 @@ if encoder.pretrained:
     assert torch.allclose(maps[1], trace.weights[0, 1], atol=1e-5)
 
 # %% [markdown]
-# Each row keeps its favourite, and all else changes. Undivided, *it* gives *cat* nearly everything. Divided by 32, it hardly prefers
+# Each row keeps its order, and the shares change. Undivided, *it* gives *cat* nearly everything. Divided by 32, it hardly prefers
 # anything. In between lies the map that the encoder was trained with: *it* gives *cat* about half. (The dark column is `[CLS]`:
 # [chapter 3](03_queries_keys_values.ipynb) shows that it hands over next to nothing.)
 #
@@ -312,7 +312,7 @@ if encoder.pretrained:
     assert ((shuffled[1] / shuffled[0] - 1).abs() < 0.2).all()
 
 # %% [markdown]
-# More: 63 of the 72 lie above the dashed line at 1. The *size* is the root mean square of the entries of $q$, times that of $k$. By
+# More: 63 of the 72 lie above the level dashed line, at 1. The *size* is the root mean square of the entries of $q$, times that of $k$. By
 # (1), spread equals size, the diagonal, if entries are independent with mean 0, and vary alike. Most heads lie above it: their $q$
 # and $k$ are large in the same directions.
 #

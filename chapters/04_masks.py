@@ -198,10 +198,10 @@ assert blind.verdicts() == ["sees nobody"] * 6 and not blind.look().change.any()
 # Outputs 4 and 5 move, as they read what was replaced. Before them, under the causal mask and the window, none does; with nothing
 # forbidden all four do. One painted cell moves one output at most, as a row of the mask belongs to one query.
 #
-# That makes the *leak test*: **change what must stay hidden, and nothing may move.** It finds only what it changes: let *cat* look
-# at token 4, replace token 5 alone, and no output before it moves. So each token needs its turn. And a mask that forbids every look
-# passes. So there is another half: **change what may be seen, and something must move.** What must be hidden you take from what the
-# model is for, not from the mask under test, which always agrees with itself.
+# That makes the *leak test*: **change what must stay hidden, and nothing may move.** It finds only what it changes: let *cat* look at token
+# 4, replace token 5 alone, and no earlier output moves. So each token needs its turn. And a mask that forbids every look passes. So there
+# is another half: **change what may be seen, and something must move.** What must be hidden you take from what the model is for, not from
+# the mask under test, which always agrees with itself.
 #
 # ## Where does the triangle sit?
 #
@@ -421,9 +421,9 @@ assert not inverted[-1].any() and not torch.allclose(inverted[0], v[0], atol=0.1
 assert torch.allclose(output[0], v[0])
 
 # %% [markdown]
-# **The inverted mask**, `~causal`, lets each token see its future alone. The last one sees nobody, and PyTorch's function gives
-# zeros, not even a nan. One more look finds it: token 0 may see itself alone, so output 0 must be value 0, and is not. **The mask
-# that allows nothing** is found by the second half alone.
+# (`causal` and `padding` each hide 3 and 4, which are both.) **The inverted mask**, `~causal`, lets each token see its future alone. The
+# last one sees nobody, and PyTorch's function gives zeros, not even a nan. Nor need you replace a token to see it: token 0 may see itself
+# alone, so output 0 must be value 0, and is not. **The mask that allows nothing** is found by the second half alone.
 #
 # **Padding that hides queries**, (batch, 1, n_q, 1), silences outputs that nobody reads, and lets every word look at padding. Padding
 # hides *keys*: in the map at the top its rows are still there.

@@ -114,7 +114,8 @@ assert in_blocks(w).count_nonzero() == 30 and w.count_nonzero() == 60
 # \mathrm{output} &= \big[\, \mathrm{head}_1 \;\cdots\; \mathrm{head}_h \,\big]\, W^O
 # \end{aligned} \tag{2} $$
 #
-# A loop writes it down as it stands. We take 3 sentences at once, and values wider than keys.
+# (Formulas count heads from 1, code and names such as *head 1* from 0.) A loop writes it down as it stands. We take 3 sentences at once,
+# and values wider than keys.
 
 # %% tags=["S0-6", "S0-8"] slideshow={"slide_type": "subslide"}
 def attend(q, k, v, mask=None):
@@ -162,10 +163,10 @@ for i, (own, *_) in enumerate(heads):
     assert torch.allclose(q[:, i], x @ own, atol=1e-5)
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Sixty-one for twelve heads, and six for any number of them (larger ones: the multiplications are the same). With the matrices of
-# all heads side by side, one product makes the queries of all. `split` cuts its columns and moves the head beside the sentence. (As
-# an axis −1 is the last, as a size whatever is left.) Then `@` multiplies the last two axes and takes the others as a stack:
-# $3 \cdot 2$ tables of scores are one product. `merge` puts the heads side by side again.
+# For twelve heads $12 \cdot 5 + 1 = 61$, and six for any number of them (larger ones: the multiplications are the same). With the matrices
+# of all heads side by side, one product makes the queries of all. `split` cuts its columns and moves the head beside the sentence. (As an
+# axis −1 is the last, as a size whatever is left.) Then `@` multiplies the last two axes and takes the others as a stack: $3 \cdot 2$
+# tables of scores are one product. `merge` puts the heads side by side again.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Where does one number go?
@@ -234,8 +235,7 @@ assert merge(attended).data_ptr() != attended.data_ptr()            # a new list
 # moves none either. But then the heads of a token must be *joined*, and its columns 4 and 5 lie $20 - 4 = 16$ places apart. So `merge`
 # copies all 40.
 #
-# `view` never copies; where it would have to, it raises a well-known error. It joins two neighbouring axes $a$ and $b$ only if one
-# step along $a$ is as long as the whole of $b$:
+# `view` gives the same numbers another shape and never copies; where it would have to, it raises an error. It joins two neighbouring axes $a$ and $b$ only if one step along $a$ is as long as the whole of $b$:
 #
 # $$ \text{stride}_a = \text{size}_b \cdot \text{stride}_b \tag{4} $$
 #
@@ -250,8 +250,8 @@ for sizes in ((2, 4, 5), (1, 4, 5), (2, 1, 5)):
     try:
         transposed.view(len(transposed), -1)
         outcome = "runs"
-    except RuntimeError:
-        outcome = "raises"
+    except RuntimeError as error:
+        outcome = f"raises: {str(error)[:27]} …"
     print(sizes, "view", outcome)
     assert torch.equal(transposed.reshape(len(transposed), -1), transposed.flatten(1))
 
@@ -272,16 +272,16 @@ assert not guessed and split(empty).shape == (0, h, n, d_k)
 assert merge(split(empty)).shape == (0, n, h * d_k)
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Only for the first. With one head its axis does not count, with one token the strides are (5, 5, 1), and (4) holds. So a test with
-# one head or one token sees nothing. You will often read that `view` needs contiguous memory. It needs (4), and that only to join
-# axes: `split(named)` is not contiguous, and still its tokens can be viewed in pairs.
+# Only for the first. With one head its axis does not count, with one token the strides are (5, 5, 1), and (4) holds. So a test with one
+# head or one token sees nothing. You will often read that `view` needs *contiguous* memory, numbers that lie in the order of the axes. It
+# needs (4), and that only to join axes: `split(named)` is not contiguous, and still its tokens can be viewed in pairs.
 #
-# The error is the lucky case. `reshape`, `flatten` and `.contiguous().view(…)` do not raise; where `view` cannot, they copy. But no
-# copy makes up for a transpose that is missing. Whoever leaves it out to silence the error gets a merge that undoes *or reshape?*
-# above, not `split`.
+# The error is the lucky case. `reshape`, `flatten` and `.contiguous().view(…)` do not raise; where `view` cannot, they copy. But no copy
+# makes up for a transpose that is missing. Whoever leaves it out to silence the error gets a merge that undoes the plain `reshape`, not
+# `split`.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
-# ## Equal to the library?
+# ## Equal to the library
 #
 # We give the module of this book our matrices, transposed, as PyTorch's layer `nn.Linear` keeps them, and a causal mask: no token
 # sees a later one.
@@ -312,6 +312,7 @@ rows = [slice(i * width, (i + 1) * width) for i in range(h)]
 found = [attend(*(x @ third[own].T for third in thirds)) for own in rows]
 by_rows = torch.cat(found, dim=-1) @ theirs.out_proj.weight.T
 assert torch.allclose(by_rows, theirs(x, x, x)[0], atol=1e-6)
+print("our lines, the book's module and PyTorch's agree")
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Common slips: six of the right shape
@@ -354,7 +355,7 @@ plots.show(
 # `recut` and `join` together are the fifth, and to cut the input is the sixth. Five questions whose answers we know beforehand:
 #
 # - *back*: does merge undo split?
-# - *token*: token 2 changes. Does row 2 of each head change, and no other?
+# - *token*: token 2 changes. Does row 2 of each head's queries change, and no other?
 # - *sentence*: sentence 0 changes. Do the outputs of the others stay?
 # - *feature*: number 0 of the tokens changes. Does every head notice?
 # - *loop*: is the output that of the loop over heads?
@@ -411,7 +412,8 @@ relabelled = collect(attend(*(deal(x @ w) for w in dealt))) @ dealt_w_o
 assert torch.allclose(relabelled, output, atol=1e-3)
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# The shape exposes none, and each slip leaves marks of its own. `recut` and `join` undo each other, so *back* holds; *token* does not.
+# The shape exposes none, and each slip leaves marks of its own. `recut` tears tokens, so *token* fails; it leaves sentences whole. The
+# right merge does not undo it, and *back* fails, too; `join` does, and *back* holds.
 #
 # `deal` passes all but the loop. In a model trained with it, it is no slip: that is the right one with its columns in another
 # order. It is one as soon as the matrices come from elsewhere.

@@ -29,9 +29,8 @@ _ = torch.manual_seed(0)
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Where does a head look?
 #
-# A pretrained encoder reads a sentence, cut into *tokens*, in six layers of twelve *heads*. Each head decides for every token how
-# much it looks at every other. Here three of them read *The cat sat on the mat because it was tired*. Do they look at the same
-# words? Which word would you look at from *it*?
+# A pretrained encoder reads a sentence, cut into *tokens*, in six layers of twelve *heads*. Each head decides for every token how much it
+# looks at every other. Here three of them read *The cat sat on the mat because it was tired*. Which word would you look at from *it*?
 
 # %% slideshow={"slide_type": "subslide"}
 encoder = models.load_minilm_or_stand_in()
@@ -83,8 +82,8 @@ if encoder.pretrained:
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # ### Project and split
 #
-# The $h$ matrices $W_i^Q$ have $d_k$ columns each. Side by side they are one matrix with $h \cdot d_k$ columns, and one linear map
-# serves all heads: `nn.Linear(12, 20)` holds a matrix and a bias and takes 12 numbers to 20.
+# The $h$ matrices $W_i^Q$ have $d_k$ columns each. Side by side they are one matrix with $h \cdot d_k$ columns, and one linear map serves
+# all heads: `nn.Linear`, a matrix and a bias.
 #
 # > **Predict.** `q_proj(x)` has shape (2, 5, 12). Every head needs its own 5 × 4 matrix, for each sentence. Which shape do we
 # > want? And is `reshape` to that shape the right cut? To see it, we also cut a tensor in which every number says which token
@@ -131,7 +130,8 @@ output = out_proj(merged)
 assert merged.shape == (batch, n, h * d_k) and output.shape == (batch, n, d_model)
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Until `out_proj` no head meets another: there what they bring is added up.
+# Scores and weights hold $n \times n$ numbers for each head, and a row of weights, over the keys, sums to one. Until `out_proj` no head
+# meets another: there what they bring is added up.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## The class
@@ -235,11 +235,11 @@ assert torch.allclose(ours(x, mask=nobody), ours.out_proj.bias.expand_as(output)
 # that sign is gone ([not always](04_masks.ipynb#what-if-nobody-is-left)). A comparison tells, as above, or another last token: no
 # output before it may move.
 #
-# `ours` is the book's own class. It takes your four steps and adds checked arguments, free widths, keys and values shared by
-# several heads, and zero weights where a query may look at nobody and yours may give nan. Its `trace` returns every intermediate;
-# its `forward` returns the output alone and leaves the step *attend* to PyTorch's function. Open
-# [attention.py](../mha_teach/attention.py) and find the four steps in `trace`: checks, dropout (in training, some weights are set
-# to 0 at random) and gate are new, the rest you have typed.
+# `ours` is the book's own class. It takes your four steps and adds checked arguments, free widths, keys and values shared by several heads,
+# and zero weights where a query may look at nobody and yours may give nan. Its `trace` returns every intermediate; its `forward` returns
+# the output alone and leaves the step *attend* to PyTorch's function. Open [attention.py](../mha_teach/attention.py) and find the four
+# steps in `trace` and `_project`: checks, shared keys, dropout (in training, some weights are set to 0 at random) and gate ([chapter
+# 8](08_heads_add_up.ipynb)) are new.
 #
 # Here are four layouts with six heads, shapes for one sentence. In the last, three heads share each key head and its value head.
 
@@ -283,10 +283,10 @@ except RuntimeError as error:
 assert "invalid for input of size" in refusal
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in equation (2), $W^O$
-# takes $h \cdot d_v$ numbers back, and $d_v = d_k$ unless you say otherwise. Here 12 heads of width 64 make 768 numbers, and
-# `out_proj` returns 512. (Code that rounds down, to `512 // 12 = 42`, fails from deep inside. Or, with an axis left to `-1`, it
-# cuts 63 tokens into 64 rows and says nothing: $63 \cdot 512 = 64 \cdot 12 \cdot 42$.)
+# Of the default only. In equation (1), $W_i^Q$ takes $d_\text{model}$ numbers to $d_k$, whatever $d_k$ is; in equation (2), $W^O$ takes
+# $h \cdot d_v$ numbers back, and $d_v = d_k$ unless you say otherwise. Here 12 heads of width 64 make 768 numbers, and `out_proj` returns
+# 512. (Code that rounds down, to `512 // 12 = 42`, fails from deep inside, or cuts 63 tokens into 64 rows in silence:
+# $63 \cdot 512 = 64 \cdot 12 \cdot 42$.)
 #
 # Why then do most models divide? Count the parameters: four matrices with $d_\text{model} \cdot h \cdot d_k$ numbers each, and
 # their biases. With $d_k = d_\text{model}/h$ the $h$ cancels. More heads then cost neither parameters nor multiplications; but
@@ -314,8 +314,7 @@ for name, model in costs.published.items():
 #
 # Here is the task of [chapter 5](05_why_many_heads.ipynb). Sixteen tokens hold a letter each. One more names two places, and a
 # linear map must read both letters, in order, from what its heads bring. For each $h$ and each $d_k$, five small models were
-# trained on it ([how](artifacts/heads_grid.md)). Values are 16 wide throughout, so here more heads do cost parameters. As there,
-# one letter and a guess are right in 6 % of cases.
+# trained on it ([how](artifacts/heads_grid.md)). Values are 16 wide throughout, so here more heads do cost parameters.
 #
 # > **Predict.** Which does better: one head of width 16 or two heads of width 4? Two heads of width 4 or four? Then move $h$ and
 # > $d_k$ with the arrow keys. A dot is one of the five runs.
@@ -383,7 +382,7 @@ AttentionMap(
 )
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
-# All 72 heads, computed by your class. Find the three from the beginning.
+# All 72 heads, computed by your class: it is the same function of the same parameters. Find the three from the beginning.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Exercises

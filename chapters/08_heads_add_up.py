@@ -88,8 +88,7 @@ if encoder.pretrained:
 # $$ \big[\, \mathrm{head}_1 \;\cdots\; \mathrm{head}_h \,\big] \begin{bmatrix} W_1^O \\ \vdots \\ W_h^O \end{bmatrix}
 # = \sum_{i=1}^{h} \mathrm{head}_i\, W_i^O \tag{1} $$
 #
-# Head $i$ meets its own block $W_i^O$, $d_v$ rows of $W^O$, and no other. The product is its *contribution*. (Formulas count heads from 1,
-# code and names like *head 3* from 0.)
+# Head $i$ meets its own block $W_i^O$, $d_v$ rows of $W^O$, and no other. The product is its *contribution*.
 #
 # > **Predict.** `out_proj` also adds a bias $b$. Add it to each contribution, then add these up. By how much do you miss the output?
 
@@ -108,7 +107,8 @@ assert not torch.allclose(parts.mean(dim=0) + bias, output, atol=0.1)
 print("twelve contributions and one bias")
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# By eleven biases. The bias belongs to no head and comes once. In a fresh module, with biases of zero, nobody sees the slip.
+# By eleven biases. The bias belongs to no head and comes once. In a fresh module of this book, or of PyTorch, it is zero, and nobody sees
+# the slip.
 #
 # You will often read that heads form an *ensemble*. That mostly means an average over models that could each answer alone. A
 # contribution is no answer, and nothing is averaged.
@@ -392,7 +392,7 @@ assert not torch.allclose(before[1:], after[1:], atol=1e-2)
 # Nor is a long one large for sure: the normalisation that follows ([chapter 9](09_one_block.ipynb)) forgets whatever is added to
 # all 384 numbers alike. And one token of one sentence proves little about head 3.
 #
-# You will also read that heads are *independent*. While the model reads, they are. In training they are not: the loss reads the
+# You will also read that heads are *independent*. Within a layer that reads, they are. In training they are not: the loss reads the
 # sum, so what each head learns depends on what the others add.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
@@ -410,15 +410,12 @@ assert torch.allclose(whole[0], parts.sum(dim=0) + bias, atol=1e-4)
 assert torch.allclose(cut[0], without, atol=1e-4)
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# Here are five ways to write (2) wrong. Four have the right shape.
-#
-# > **Predict.** All heads on, all off, one off: asked in this order, which of the three questions is the first to expose which
-# > slip?
+# Here are four ways to write (2) wrong. Three have the right shape.
 
 # %% slideshow={"slide_type": "subslide"}
 merge, head_outputs = attention.merge_heads, trace.head_outputs[0]
 
-def summed(g, parts=parts):
+def summed(g):
     return (g[:, None, None] * parts).sum(dim=0) + bias
 
 def unmerged(g):                                  # W^O is still to come
@@ -427,15 +424,15 @@ def unmerged(g):                                  # W^O is still to come
 def a_bias_each(g):
     return (g[:, None, None] * parts + bias).sum(dim=0)
 
-def rows_as_blocks(g):                            # nn.Linear stores W^O transposed
-    return summed(g, head_outputs @ attention.out_proj.weight.unflatten(0, (h, d_v)))
-
 def repeated(g):                                  # 0 1 2 … 0 1 2 … for 0 0 … 1 1 …
     return attention.out_proj(merge(head_outputs) * g.repeat(d_v))
 
 def on_the_scores(g):
     weights = (g[:, None, None] * trace.scores[0]).softmax(dim=-1)
     return attention.out_proj(merge(weights @ trace.v[0]))
+
+# %% [markdown] slideshow={"slide_type": "fragment"}
+# > **Predict.** All heads on, all off, one off: asked in this order, which of the three questions is the first to expose which slip?
 
 # %% slideshow={"slide_type": "subslide"}
 def checks(f):
@@ -445,20 +442,20 @@ def checks(f):
     yield "all off", torch.allclose(f(0 * on), bias.expand_as(output), atol=1e-4)
     yield "one off", torch.allclose(f(heads.ablate(h, [1])), without, atol=1e-4)
 
-for f in (summed, unmerged, a_bias_each, rows_as_blocks, on_the_scores, repeated):
+for f in (summed, unmerged, a_bias_each, on_the_scores, repeated):
     exposed_by = next((name for name, holds in checks(f) if not holds), "nothing")
     print(f"{f.__name__:15} exposed by: {exposed_by}")
 
 # %% tags=["S1-30", "guard"] slideshow={"slide_type": "skip"}
 exposing = [
     next((name for name, holds in checks(f) if not holds), None)
-    for f in (summed, unmerged, a_bias_each, rows_as_blocks, on_the_scores, repeated)
+    for f in (summed, unmerged, a_bias_each, on_the_scores, repeated)
 ]
 if encoder.pretrained:                            # a fresh bias is 0: nobody sees it
-    assert exposing == [None, "its shape", "all on", "all on", "all off", "one off"]
+    assert exposing == [None, "its shape", "all on", "all off", "one off"]
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# With all heads on, twelve biases are too many, and rows taken for blocks mix the heads anew. A factor on the scores changes
+# With all heads on, twelve biases are too many. A factor on the scores changes
 # nothing at 1, and at 0 it leaves plain means. The last one is right whenever all gates are equal: `repeat` deals them out number
 # by number, but a head's numbers stand together. Only a gate that tells heads apart shows it.
 

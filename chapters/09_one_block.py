@@ -140,7 +140,8 @@ assert 0.66 < in_network / in_block < 0.67 and 10e6 < 6 * in_block < 11e6
 assert len(tokens) == 13 and len(blocks) == 6
 
 # %% [markdown]
-# Your six blocks are the encoder's layers; two thirds of their parameters lie in the networks. Only in attention do tokens meet.
+# Your six blocks are the encoder's layers; two thirds of their parameters lie in the networks, $2 \cdot 384 \cdot 1536$ beside
+# $4 \cdot 384^2$. Only in attention do tokens meet.
 #
 # This block normalises *after* each addition, as BERT does. [GPT-2](references.md#radford-2019) normalises what goes *into* attention and
 # network instead, `x + attention(norm(x))`, and leaves the stream itself alone. That spares training a slow start
@@ -189,7 +190,7 @@ if encoder.pretrained:
     assert max(streams["without, each alone"]) < 0.4
 
 # %% [markdown]
-# With additions tokens grow a little more alike, up to 0.5. Without them, all thirteen point the same way after four blocks. It is
+# With additions tokens grow more alike, from below 0.2 to about 0.5. Without them, all thirteen point the same way after four blocks. It is
 # the averaging that does it: averages of tokens are more alike than the tokens, averages of averages more so, and where each token
 # is alone, nothing of the kind happens. The networks, there in all three curves, do not prevent it: trained with additions, they
 # never had to. That attention alone, without additions and networks, makes all tokens alike is proved ([Dong et al.,
@@ -200,8 +201,8 @@ if encoder.pretrained:
 # *The dog bit the man* or *The man bit the dog*? One head cannot tell ([chapter 3](03_queries_keys_values.ipynb)): it is a sum over
 # tokens, and a sum has no order. Can six blocks, with additions, norms and networks?
 #
-# > **Predict.** We shuffle the tokens, once as words alone and once with a vector added for each position. In which of the two does each
-# > word get the same as before?
+# > **Predict.** We shuffle the tokens, once as words alone and once with a vector added for each position, which stays in its place. In
+# > which of the two does each word get the same as before?
 
 # %%
 ids = torch.tensor([encoder.tokenize("The dog bit the man.")[1]])     # (1, 8)
@@ -327,7 +328,8 @@ print("both agree")
 # %% [markdown]
 # ## Common slips
 #
-# Here is a block without learnt factors, and four ways to get it wrong. All five return the right shape.
+# Here is a block without learnt factors, and four ways to get it wrong: nothing is added, positions come too late, a norm runs over the
+# tokens, or over the batch. All five return the right shape.
 
 # %%
 attention, mlp, positions = block.attention, block.mlp, torch.randn(6, 12)

@@ -4,8 +4,8 @@
 # **You take away** six small tests that expose every slip in six rooms, and need no right layer to compare with.
 #
 # Here hang the slips of the chapters: code that runs, returns the right shape, and is wrong. Most of them were found in public; links lead
-# to the reports. The page is for you if you have read chapters [6](06_split_and_merge.ipynb) and [7](07_multi_head_attention.ipynb), or if
-# you look after code with attention in it. Reading and running takes 25 minutes.
+# to the reports. The page is for you if you have read chapters [6](06_split_and_merge.ipynb) to [8](08_heads_add_up.ipynb), or if you look
+# after code with attention in it. Reading and running takes 25 minutes.
 
 # %%
 from copy import deepcopy
@@ -194,8 +194,8 @@ one = masks.padding([3], 5)
 assert torch.allclose(wrong(x[:1], mask=one), right(x[:1], mask=one))
 
 # %% [markdown]
-# **How they hide.** Without padding, with as many queries as keys and a key for every query, all four are right. The first is
-# [in these reports](references.md#torch-issues), the others [in those](references.md#layer-issues).
+# **How they hide.** Without padding, with as many queries as keys and some key that each query may look at, all four are right. The first
+# is [in these reports](references.md#torch-issues), the others [in those](references.md#layer-issues).
 #
 # ## Room 4: split and merge
 #
@@ -280,7 +280,7 @@ assert torch.allclose(wrong(x), right(x))
 # %% [markdown]
 # **How they hide.** All parameters have their shape, and training makes the best of them. Whoever [cuts the
 # input](references.md#split-issues) or [adds up heads](references.md#layer-issues) too early, or averages them, can learn less, and
-# does not know how much more there was. The bias of a fresh module is 0, so nobody sees that it comes three times.
+# does not know how much more there was. The bias of a fresh module is 0, so nobody sees that it comes once for each head.
 #
 # ## Room 6: gates and dropout
 #
@@ -347,8 +347,8 @@ def test_shape(layer):
     assert layer(x).shape == x.shape
 
 # %% [markdown]
-# Then what holds for any average. `test_by_hand` makes every matrix the identity, so that nothing is projected. The scores of its two keys
-# are log 3 and 0, and the shares three to one.
+# Then what holds for any average. `test_by_hand` makes every matrix the identity, so that nothing is projected. Its two keys score log 3,
+# four times half of it and divided by $\sqrt{4}$, and 0, so the shares are three to one.
 
 # %%
 def test_one_value(layer):                        # put in one value: it comes out
@@ -385,7 +385,7 @@ def test_alone(layer):                            # without neighbour and paddin
     same(together[:1, :3], layer(x[:1, :3]))
     same(together[1:], layer(x[1:]))
 
-def test_in_parts(layer):                         # 3 tokens, then 2 behind a cache
+def test_in_parts(layer):                         # 3 tokens, then the other 2
     whole = layer(x, mask=past)
     same(layer(x[:, :3], mask=masks.causal(3)), whole[:, :3])
     same(layer(x[:, 3:], x, x, mask=masks.causal(2, 5)), whole[:, 3:])
@@ -396,8 +396,8 @@ def test_nobody(layer):                           # token 0 may see nobody
     assert all(g.isfinite().all() for g in gradients(layer, output[:, 1:].sum()))
 
 # %% [markdown]
-# And what is left: every number of every matrix takes part, a gate of ½ is half of a head, `eval()` is `eval()`, 16 bits will do, and
-# PyTorch's module with the same parameters agrees.
+# And what is left: every number of every matrix takes part, a gate of ½ is half of a head, nothing is dropped in `eval()`, 16 bits will do,
+# and PyTorch's module with the same parameters agrees.
 
 # %%
 def test_every_number(layer):
@@ -530,7 +530,7 @@ with_library, *_ = smallest(tests)
 print(len(with_library), "with the library,", len(needed), "without it:")
 for name in needed:
     only = [s for s, by in exposed_by.items() if by.intersection(needed) == {name}]
-    print(f"{name:13} alone exposes", *only)
+    print(f"only {name:13} exposes", *only)
 
 # %% tags=["guard"]
 six = {"by_hand", "alone", "in_parts", "nobody", "every_number", "one_gate"}

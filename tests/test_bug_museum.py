@@ -69,7 +69,6 @@ SLIPS = {
         "summed": RIGHT,
         "unmerged": "its shape is wrong",
         "a_bias_each": "ABiasEach",
-        "rows_as_blocks": "RowsAsBlocks",
         "repeated": "GateDealtOut",
         "on_the_scores": "GateOnScores",
         "checks": HELPER,
@@ -101,6 +100,9 @@ IN_THE_BANK = {
     "ABiasEach": ("08-bug", "Each head goes through all of out_proj, its bias too."),
     "GateDealtOut": ("08-gate", "The gates are repeated until they fit."),
 }
+
+# The code as given, in which a learner finds it.
+GIVEN = {"RowsAsBlocks": "08-bug"}
 
 IN_PUBLIC = {
     "OverQueries": "labmlai/annotated_deep_learning_paper_implementations #146",
@@ -195,9 +197,9 @@ def test_every_slip_of_a_chapter_hangs_or_is_told_why_not(museum, chapter):
 
 
 def test_every_exhibit_is_named_by_somebody(museum):
-    """By a chapter's slips, by the bank, or by a public report."""
+    """By a chapter's slips, by the bank, by an exercise, or by a public report."""
     told = {place for chapter in SLIPS.values() for place in chapter.values()}
-    told |= IN_THE_BANK.keys() | IN_PUBLIC.keys()
+    told |= IN_THE_BANK.keys() | GIVEN.keys() | IN_PUBLIC.keys()
     assert museum["exposed_by"].keys() <= told
 
 
@@ -206,6 +208,16 @@ def test_an_exhibit_is_a_wrong_answer_of_the_bank(museum, exhibit):
     exercise, misconception = IN_THE_BANK[exhibit]
     assert exhibit in museum["exposed_by"]
     assert misconception in {each.misconception for each in EXERCISES[exercise].wrong}
+
+
+def test_an_exhibit_is_what_an_exercise_gives(museum):
+    """Its blocks are the same as those of the code to be mended."""
+    head_outputs, out_proj = torch.randn(2, 3, 5, 4), torch.nn.Linear(12, 12)
+    exhibit = museum["RowsAsBlocks"](12, 3)
+    exhibit.out_proj = out_proj
+    given = EXERCISES[GIVEN["RowsAsBlocks"]].given
+    terms = given(head_outputs, out_proj.weight, out_proj.bias)
+    torch.testing.assert_close(exhibit.combine(head_outputs), terms.sum(dim=1))
 
 
 def test_most_exhibits_were_found_in_public(museum):

@@ -40,7 +40,7 @@ _ = torch.manual_seed(5)
 # > - `averages`: each token holds one of 6 letters, perhaps the same one, and the values are one-hot. With ½ and ½, how many different
 # >   outputs are there?
 # > - `two`: the parameters of `MultiHeadAttention(20, num_heads=2, bias=False)`;
-# > - `wide`: the parameters of `MultiHeadAttention(20, num_heads=2, d_k=20, bias=False)`.
+# > - `wide`: the parameters of `MultiHeadAttention(20, num_heads=2, d_k=20, bias=False)`, whose values are as wide as its keys.
 
 # %%
 kept = {
@@ -139,9 +139,9 @@ check("05-hand", by_hand)
 #
 # > **Predict.** Of the 100 pairs, how many first letters will a matrix get right? How many second letters?
 #
-# Count pairs (in `bent`, where rounding has a say, a few more or less will do):
+# Count pairs (in `bent` rounding has a say: five more or fewer will do):
 #
-# - `even`: at $\alpha = 0.5$, the most that any readout can get right, whatever it is;
+# - `even`: at $\alpha = 0.5$, the most first letters that any readout can get right, whatever it is;
 # - `first`: at 0.7, the first letters that the matrix gets right;
 # - `second`: at 0.7, the second letters, with a matrix fitted to them;
 # - `turned`: the second letters again, with the weights exchanged, $\alpha = 0.3$;

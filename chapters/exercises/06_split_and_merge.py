@@ -40,7 +40,7 @@ _ = torch.manual_seed(6)
 #
 # - `split`: the shape of `q`, as a tuple;
 # - `index`: where in `q` the number stands, as a tuple of four;
-# - `strides`: what `q.stride()` says;
+# - `strides`: what `q.stride()` says (from the section that a first evening may skip);
 # - `merged`: the shape of the merged heads, just before $W^O$;
 # - `reshaped`: where the number stands in `projected.reshape(10, 4, 6, 7)`, which has the shape of `q`.
 #
