@@ -143,7 +143,8 @@ def lock():
 def doctor():
     """Say what is installed, and what to do where something is missing."""
     set_up(LEARNER)
-    become("-P", "mha_teach/cli.py", "doctor")
+    # It names commands to be typed in the folder that this one was typed in.
+    become("-P", str(ROOT / "mha_teach" / "cli.py"), "doctor", folder=os.getcwd())
 
 
 def check_everything(*options):
@@ -173,12 +174,12 @@ def call(*command):
     return subprocess.run([PYTHON, *command], cwd=ROOT).returncode
 
 
-def become(*command):
+def become(*command, folder=ROOT):
     """Run the last command of a task; Ctrl-C and signals are then its own affair."""
     if os.name == "posix":
-        os.chdir(ROOT)
+        os.chdir(folder)
         os.execv(PYTHON, [str(PYTHON), *command])
-    process = subprocess.Popen([PYTHON, *command], cwd=ROOT)
+    process = subprocess.Popen([PYTHON, *command], cwd=folder)
     while process.poll() is None:
         try:
             process.wait()

