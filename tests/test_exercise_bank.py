@@ -190,6 +190,13 @@ def test_what_is_asked_of_any_failure_is_a_question(exercise):
 
 
 @every_exercise
+def test_a_written_answer_is_not_said_to_be_judged(exercise):
+    reasons = [prop for prop in exercise.properties if prop.name == "why"]
+    assert len(reasons) == (exercise.kind == "measure")
+    assert all("no program judges it" in prop.claim for prop in reasons)
+
+
+@every_exercise
 def test_sizes_vary_with_the_seed_and_not_otherwise(exercise):
     prop = exercise.properties[-1]
 

@@ -198,6 +198,16 @@ class Property:
     on_error: str = ""
 
 
+def reason(question: str) -> Property:
+    """Ask for a sentence under ``why``; a program can only see that there is one."""
+    return Property(
+        "why",
+        "a reason is there; no program judges it",
+        question,
+        observe=words("why"),
+    )
+
+
 @dataclass(frozen=True)
 class Wrong:
     """A plausible wrong answer.

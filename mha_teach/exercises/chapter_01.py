@@ -17,10 +17,10 @@ from mha_teach.exercises.bank import (
     call,
     entry,
     near,
+    reason,
     shape,
     sizes_of_pair,
     slip,
-    words,
 )
 
 
@@ -817,12 +817,9 @@ NEAREST = Exercise(
             "Which terms of equation (2) grow with the query, and how fast?",
             observe=_measured("far", lambda dot, cosine: (1.0, dot, 0.0)),
         ),
-        Property(
-            "why",
-            "a reason in your own words",
+        reason(
             "What would you tell someone who calls attention a search for the nearest "
             "key? The worked solution has one answer; compare.",
-            observe=words("why"),
         ),
     ),
     hints=(

@@ -15,9 +15,9 @@ from mha_teach.exercises.bank import (
     Wrong,
     entry,
     near,
+    reason,
     shape,
     slip,
-    words,
 )
 
 
@@ -773,12 +773,9 @@ START = Exercise(
             "What happens to q, to k, and to their product?",
             observe=_about("doubled", lambda _: 4),
         ),
-        Property(
-            "why",
-            "a reason in your own words",
+        reason(
             "What would you tell someone who leaves the division out, as training can "
             "scale the layers anyway? The worked solution has one answer; compare.",
-            observe=words("why"),
         ),
     ),
     hints=(

@@ -12,11 +12,11 @@ from mha_teach.exercises.bank import (
     call,
     entry,
     of_pair,
+    reason,
     shape,
     side_by_side,
     sizes_of_pair,
     slip,
-    words,
 )
 
 
@@ -822,12 +822,9 @@ SYMMETRY = Exercise(
             "Is it the mean over a few hundred heads, each with matrices of its own?",
             observe=_rounded("random", 1),
         ),
-        Property(
-            "why",
-            "a reason in your own words",
+        reason(
             "What would you tell someone who proposes to save a matrix by using W^Q "
             "for the keys as well? The worked solution has one answer; compare.",
-            observe=words("why"),
         ),
     ),
     hints=(

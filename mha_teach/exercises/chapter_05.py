@@ -11,9 +11,9 @@ from mha_teach.exercises.bank import (
     Wrong,
     call,
     entry,
+    reason,
     shape,
     slip,
-    words,
 )
 from mha_teach.tasks import encode_lookups
 
@@ -901,12 +901,9 @@ LINE = Exercise(
             "to the second letters?",
             observe=_nearly_all("bent"),
         ),
-        Property(
-            "why",
-            "a reason in your own words",
+        reason(
             "What would you tell someone who proposes one head with uneven weights? "
             "The worked solution has one answer; compare.",
-            observe=words("why"),
         ),
     ),
     hints=(

@@ -14,9 +14,9 @@ from mha_teach.exercises.bank import (
     Wrong,
     call,
     entry,
+    reason,
     shape,
     slip,
-    words,
 )
 
 
@@ -1022,12 +1022,9 @@ SLICE = Exercise(
             "matrices are there? Is W^O cut as well?",
             observe=entry("fewer"),
         ),
-        Property(
-            "why",
-            "a reason in your own words",
+        reason(
             "What would you tell someone who cuts the input to save parameters? The "
             "worked solution has one answer; compare.",
-            observe=words("why"),
         ),
     ),
     hints=(

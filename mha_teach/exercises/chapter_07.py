@@ -11,9 +11,9 @@ from mha_teach.exercises.bank import (
     Property,
     Wrong,
     entry,
+    reason,
     shape,
     slip,
-    words,
 )
 
 
@@ -756,12 +756,9 @@ RANK = Exercise(
             "Twice the heads share the same width. How wide is one of them?",
             observe=entry("half"),
         ),
-        Property(
-            "why",
-            "a reason in your own words",
+        reason(
             "What would you tell someone who proposes d_k = 1 and as many heads as "
             "features? The worked solution has one answer; compare.",
-            observe=words("why"),
         ),
     ),
     hints=(

@@ -16,9 +16,9 @@ from mha_teach.exercises.bank import (
     Property,
     Wrong,
     entry,
+    reason,
     shape,
     slip,
-    words,
 )
 
 
@@ -1009,12 +1009,9 @@ PERMUTE = Exercise(
             "fourth. Are all biases drawn at random?",
             observe=entry("numbers"),
         ),
-        Property(
-            "why",
-            "a reason in your own words",
+        reason(
             "What would you tell someone who says that head 3 of every model looks at "
             "positions? The worked solution has one answer; compare.",
-            observe=words("why"),
         ),
     ),
     hints=(

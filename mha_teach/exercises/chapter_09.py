@@ -15,9 +15,9 @@ from mha_teach.exercises.bank import (
     Wrong,
     call,
     entry,
+    reason,
     shape,
     slip,
-    words,
 )
 
 
@@ -956,12 +956,9 @@ DEPTH = Exercise(
             "same vectors as before?",
             observe=entry("places"),
         ),
-        Property(
-            "why",
-            "a reason in your own words",
+        reason(
             "What does an average do to what it averages, and what does it not see? "
             "The worked solution has one answer; compare.",
-            observe=words("why"),
         ),
     ),
     hints=(
