@@ -393,6 +393,7 @@ STATED = {
         f"Take {letters} letters",
         rf"all {letters**2} ordered pairs, and $\alpha = {alpha}$",
         rf"exchanged, $\alpha = {1 - alpha:.1f}$",
+        f"Count pairs, from 0 to {letters**2}",
         f"at {alpha}, the ",
     ),
     "06-predict": lambda batch, n, h, d_k, d_v, sentence, token, column: (
@@ -408,6 +409,7 @@ STATED = {
         rf"$d_\text{{model}} = {d_model}$ and $h = {h}$ heads, {d_model // h} wide",
         f"${d_model // h}i$ to ${d_model // h}i + {d_model // h - 1}$",
         f"three matrices of its own, {d_model // h} by {d_model // h}",
+        r"random matrices, each divided by $\sqrt{d_\text{model}}$",
         f"how many of the {d_model} columns",
     ),
     "07-shapes": lambda batch, n, d_model, h, d_k: (

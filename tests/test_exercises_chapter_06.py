@@ -40,6 +40,15 @@ def test_no_wrong_rule_sends_the_number_to_the_right_place_by_chance(seed):
         assert len(set(answer[name])) == 4
 
 
+def test_who_notices_is_no_accident():
+    """Under the scale of the statement no random start makes a softmax stand still."""
+    for d_model, h in ((24, 4), (35, 5), (40, 5)):
+        for seed in range(100):
+            torch.manual_seed(seed)
+            found = chapter_06.noticed(d_model, h)
+            assert list(found.values())[:3] == [h, 1, d_model]
+
+
 @pytest.mark.parametrize("seed", [None, 1, 2])
 def test_the_code_as_given_is_right_for_one_sentence_and_for_one_head(seed):
     exercise = BANK["06-bug"]

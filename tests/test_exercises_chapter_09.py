@@ -86,6 +86,30 @@ def test_a_mask_that_is_only_asked_whether_it_is_causal_is_told(seed):
     assert "as under a causal mask" in report.first_failure.failure.question
 
 
+@pytest.mark.parametrize("seed", [None, 1, 2])
+@pytest.mark.parametrize(
+    ("weigh", "first", "question"),
+    [
+        (lambda s, m: s.masked_fill(~m, 0).softmax(-1), "causal", "power of 0?"),
+        (lambda s, m: (s * m).softmax(-1), "causal", "power of 0?"),
+        (lambda s, m: (s + m.float()).softmax(-1), "causal", "where it is not?"),
+        (lambda s, m: s.softmax(-1).masked_fill(~m, 0), "causal", "share the whole?"),
+        (lambda s, m: s.where(m, -10).softmax(-1), "causal", "below every score?"),
+        (lambda s, m: s.masked_fill(m, -1e9).softmax(-1), "attention", "of this book?"),
+        (lambda s, m: (s + m * -1e9).softmax(-1), "attention", "of this book?"),
+        (lambda s, m: s.masked_fill(m, 0).softmax(-1), "attention", "of this book?"),
+        (lambda s, m: s.softmax(-1) * m.sum(-1), "attention", "of the formulas?"),
+        (lambda s, m: s.masked_fill(~m, -2).softmax(-1), "causal", "forbidden key?"),
+    ],
+)
+def test_what_is_wrong_with_a_mask_is_asked_about(weigh, first, question, seed):
+    failed = evaluate(
+        BANK["09-block"], chapter_09._weighed_by(weigh), seed
+    ).first_failure
+    assert failed.name == first
+    assert failed.failure.question.endswith(question)
+
+
 def test_a_mask_that_is_used_to_no_effect_is_not_said_to_be_unused():
     def block(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
         scores = (x @ w_q) @ (x @ w_k).mT / w_q.shape[-1] ** 0.5

@@ -139,7 +139,7 @@ check("05-hand", by_hand)
 #
 # > **Predict.** Of the 100 pairs, how many first letters will a matrix get right? How many second letters?
 #
-# Count pairs (in `bent` rounding has a say: five more or fewer will do):
+# Count pairs, from 0 to 100 (in `bent` rounding has a say: five more or fewer will do):
 #
 # - `even`: at $\alpha = 0.5$, the most first letters that any readout can get right, whatever it is;
 # - `first`: at 0.7, the first letters that the matrix gets right;

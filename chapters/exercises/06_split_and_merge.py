@@ -143,7 +143,8 @@ check("06-merge", merge)
 # %% [markdown]
 # ## ●●● What a slice costs
 #
-# A layer has $d_\text{model} = 35$ and $h = 5$ heads, 7 wide, and no biases. Build it twice, with random matrices:
+# A layer has $d_\text{model} = 35$ and $h = 5$ heads, 7 wide, and no biases. Build it twice, with random matrices, each divided by
+# $\sqrt{d_\text{model}}$ (else scores may be so large that a softmax no longer moves):
 #
 # - the *projection* is cut, as it should be: $W^Q$, $W^K$ and $W^V$ are full;
 # - the *input* is cut: head $i$ gets numbers $7i$ to $7i + 6$ of each token, and has three matrices of its own, 7 by 7. $W^O$ is full.

@@ -126,7 +126,8 @@ check("08-gate", gated)
 # Take a module with `n=5, d_model=11, h=7, d_k=13, d_v=3`: `n` random tokens, and
 # `MultiHeadAttention(d_model, h, d_k=d_k, d_v=d_v)`. Its biases start at zero; draw all four at random (`nn.init.normal_`). Make a copy
 # (`copy.deepcopy`), and in the copy let heads 0 and 2 change places, so that it computes the same as before. A copy's numbers are
-# overwritten under `torch.no_grad()`.
+# overwritten under `torch.no_grad()`. A slice such as `weight[:13]` is a view of the same memory: what is written there changes the
+# slice as well. Copy with `.clone()` what you move.
 #
 # > **Predict.** What has to move? The module has four weights and four biases. And what will you see of it in a trace?
 #

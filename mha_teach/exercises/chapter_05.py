@@ -931,6 +931,19 @@ LINE = Exercise(
             "half each?",
         ),
         Wrong(
+            "How many is how often.",
+            "even",
+            slip(
+                readable,
+                "len(average(0.5).unique(dim=0))",
+                "len(average(0.5).unique(dim=0)) / len(pairs)",
+                "== answer).sum()",
+                "== answer).double().mean()",
+            ),
+            "That is less than one pair, a share of all of them. How many pairs does "
+            "it stand for?",
+        ),
+        Wrong(
             "Half of the pairs are lost.",
             "even",
             slip(
@@ -940,6 +953,13 @@ LINE = Exercise(
             ),
             "That is every second of the pairs with two different letters. Which pairs "
             "did you leave out?",
+        ),
+        Wrong(
+            "What is right is counted by its mean.",
+            "first",
+            slip(readable, "== answer).sum()", "== answer).double().mean()"),
+            "That says that one pair is right. Did you count the pairs, or take a mean "
+            "over them?",
         ),
         Wrong(
             "One average is no letter.",

@@ -1039,7 +1039,9 @@ SLICE = Exercise(
         "notices, so a look at the output alone would not find the slip: W^O mixes "
         "the heads. But the maps were made before. Of every h numbers in W^Q, W^K and "
         "W^V one is left. Public code has gone further and let all heads share one "
-        "d_k by d_k matrix for queries, one for keys and one for values."
+        "d_k by d_k matrix for queries, one for keys and one for values. The matrices "
+        "are divided by √d_model, since large scores make a softmax stand still: a "
+        "head could notice, and its map not move."
     ),
     wrong=(
         Wrong(

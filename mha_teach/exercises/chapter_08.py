@@ -69,7 +69,8 @@ PREDICT = Exercise(
         Property(
             "without",
             "the output without head 1",
-            "Which term is missing from the sum? Mind its sign.",
+            "Which term is missing from the sum, and with which sign did it stand "
+            "there? Which terms are left?",
             observe=entry("without"),
         ),
         Property(
@@ -136,6 +137,13 @@ PREDICT = Exercise(
             slip(sums, "output - c_1", "output + c_1"),
             "You made the number smaller. What is left of a sum when a negative term "
             "goes?",
+        ),
+        Wrong(
+            "What the heads bring is all that is left.",
+            "without",
+            slip(sums, "output - c_1", "c_0 + c_2"),
+            "That is what the other two heads bring. What else stood in the sum, and "
+            "has it gone?",
         ),
         Wrong(
             "The other heads make up for it, as in dropout.",
@@ -1036,6 +1044,14 @@ PERMUTE = Exercise(
             slip(swaps, "differ(after.output, before.output)", "n"),
             "All rows differ by your count. Did the columns of out_proj move along, "
             "and the biases?",
+        ),
+        Wrong(
+            "A slice keeps what it held when something else is written there.",
+            "outputs",
+            slip(swaps, "order[[0, 2]] = order[[2, 0]]", "order[0] = 2"),
+            "One map is another one now, and not two: the same head stands at numbers "
+            "0 and 2. What did your slice of the one hold, once the other had been "
+            "written over it?",
         ),
         Wrong(
             "Two heads, two rows.",

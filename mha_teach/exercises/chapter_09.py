@@ -1,6 +1,9 @@
 """Exercises of chapter 09: the block around attention."""
 
+from collections.abc import Callable
+
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 from mha_teach import MultiHeadAttention, scaled_dot_product_attention
@@ -283,7 +286,7 @@ def _one_token(draw: Draw) -> Inputs:
 def mean_and_spread(function, inputs):
     """Observe the mean and the spread of each output vector."""
     result = call(function, inputs)
-    if not isinstance(result, torch.Tensor):
+    if not isinstance(result, Tensor):
         result = torch.as_tensor(result)
     return torch.stack([result.mean(-1), result.std(-1, correction=0)], dim=-1)
 
@@ -525,11 +528,15 @@ def _normed_before(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
     return x + (F.layer_norm(x, x.shape[-1:]) @ w_in).relu() @ w_out
 
 
-def _forbidden_where_true(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
-    scores = (x @ w_q) @ (x @ w_k).mT / w_q.shape[-1] ** 0.5
-    weights = scores.masked_fill(mask, float("-inf")).softmax(dim=-1)
-    y = F.layer_norm(x + weights @ (x @ w_v) @ w_o, x.shape[-1:])
-    return F.layer_norm(y + (y @ w_in).relu() @ w_out, x.shape[-1:])
+def _weighed_by(weigh: Callable[[Tensor, Tensor], Tensor]) -> Callable:
+    """Return a block that makes its weights of scores and mask by itself."""
+
+    def block(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
+        scores = (x @ w_q) @ (x @ w_k).mT / w_q.shape[-1] ** 0.5
+        y = F.layer_norm(x + weigh(scores, mask) @ (x @ w_v) @ w_o, x.shape[-1:])
+        return F.layer_norm(y + (y @ w_in).relu() @ w_out, x.shape[-1:])
+
+    return block
 
 
 _ADD_1, _ADD_2 = "x + attended @ w_o", "y + (y @ w_in).relu() @ w_out"
@@ -583,8 +590,8 @@ BLOCK = Exercise(
             "attention",
             "w_out is zero, and everyone may look at everyone",
             "The network is out of the way, and the mask is True throughout. Scores, "
-            "scale, weights, W^O, the first sum, the second: which of them is not that "
-            "of the formulas?",
+            "scale, mask, weights, W^O, the first sum, the second: which of them is "
+            "not that of the formulas?",
             draw=_attention_alone,
         ),
         Property(
@@ -597,8 +604,8 @@ BLOCK = Exercise(
         Property(
             "causal",
             "the whole block under a causal mask",
-            "Where all may look at all, your block is right. Where does the mask come "
-            "in, and which way round?",
+            "Where all may look at all, your block is right. Which of your steps does "
+            "the mask reach, and how much weight is left on a forbidden key?",
         ),
         Property(
             "any mask",
@@ -650,7 +657,7 @@ BLOCK = Exercise(
         Wrong(
             "masked_fill takes the mask as it is.",
             "nothing added",
-            _forbidden_where_true,
+            _weighed_by(lambda s, mask: s.masked_fill(mask, float("-inf")).softmax(-1)),
             "You forbid where the mask is True. The last token may look at nobody "
             "then, and that is nan. What does True mean in a mask of this book?",
         ),
@@ -800,6 +807,42 @@ BLOCK = Exercise(
             slip(block, _MASK, "x @ w_v, ~mask)"),
             "All may look at all here, and nothing of attention is left. What does "
             "True mean in a mask of this book?",
+        ),
+        Wrong(
+            "masked_fill takes the mask as it is, and -1e9 will do.",
+            "attention",
+            _weighed_by(lambda s, mask: s.masked_fill(mask, -1e9).softmax(-1)),
+            "Your weights are even, and every entry of the mask is True here. What "
+            "becomes of a score where it is True, and what does True mean in a mask of "
+            "this book?",
+        ),
+        Wrong(
+            "A score of zero is no look.",
+            "causal",
+            _weighed_by(lambda s, mask: (s * mask).softmax(-1)),
+            "Your forbidden scores are 0, and that is a score like any other. What is "
+            "e to the power of 0?",
+        ),
+        Wrong(
+            "A mask is added to the scores as it is.",
+            "causal",
+            _weighed_by(lambda s, mask: (s + mask).softmax(-1)),
+            "You add 1 where a look is allowed and 0 where it is not. What would have "
+            "to be added where it is not?",
+        ),
+        Wrong(
+            "Forbidden weights can be set to zero after the softmax.",
+            "causal",
+            _weighed_by(lambda s, mask: s.softmax(-1) * mask),
+            "The forbidden weights are gone, and nobody got them. Where must the mask "
+            "act, so that the others share the whole?",
+        ),
+        Wrong(
+            "-10 is far below any score.",
+            "causal",
+            _weighed_by(lambda s, mask: s.masked_fill(~mask, -10.0).softmax(-1)),
+            "Your forbidden scores are -10, and some that are allowed are not much "
+            "higher. Which number is below every score?",
         ),
         Wrong(
             "The mask hides the tokens themselves.",
