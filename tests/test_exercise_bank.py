@@ -133,6 +133,13 @@ def test_an_exercise_is_complete(exercise):
 
 
 @every_exercise
+def test_no_hint_but_the_last_holds_code_of_the_solution(exercise):
+    code = source(exercise.reference)
+    for hint in exercise.hints[:-1]:
+        assert not [call for call in re.findall(r"\w+[(\[]", hint) if call in code]
+
+
+@every_exercise
 def test_every_property_catches_something(exercise):
     """A property that no wrong answer fails first would be there for nothing.
 
@@ -301,9 +308,12 @@ def test_an_untouched_notebook_attempts_nothing_and_shows_the_bug(chapter):
 def test_the_notebook_lists_and_offers_the_exercises_in_order(chapter):
     exercises = exercises_of(chapter)
     prose, code = prose_of(chapter), "\n".join(cells(chapter, "code"))
-    assert re.findall(r"^\| (●+) \| `(.+?)` \| .+? \| (\d+) \|$", prose, re.M) == [
-        ("●" * each.level, each.id, str(each.minutes)) for each in exercises
+    row = r"^\| (●+) \| `(.+?)` \| .+? \| (\d+) \| (\d+) \|$"
+    assert re.findall(row, prose, re.M) == [
+        ("●" * each.level, each.id, str(each.minutes), str(each.points))
+        for each in exercises
     ]
+    assert "Half of the points of an exercise go by the share" in prose
     assert re.findall(r"`(\S+)` \|.+\(optional\)", prose) == [exercises[-1].id]
     assert re.findall("^## (●.+)$", prose, re.M) == list(map(heading, exercises))
     assert re.findall(r'^check\("(.+)", \w+\)$', code, re.M) == [

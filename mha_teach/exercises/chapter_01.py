@@ -823,13 +823,14 @@ NEAREST = Exercise(
         ),
     ),
     hints=(
-        "With q (10000, 1, d_k) and k (10000, n_k, d_k), (q * k).sum(dim=-1) holds all "
-        "dot products, (10000, n_k); torch.linalg.vector_norm(q - k, dim=-1) holds all "
-        "distances.",
-        "torch.linalg.vector_norm(k, dim=-1) holds the lengths. "
-        "length[torch.arange(10_000), best] picks one in each row.",
+        "Put a query and two keys on paper, one key near the query, the other far out "
+        "beyond it. Which has the larger dot product?",
         "For the reason, write equation (2) once for the winner and once for the "
         "nearest, and subtract.",
+        "With q (10000, 1, d_k) and k (10000, n_k, d_k), (q * k).sum(dim=-1) holds all "
+        "dot products and torch.linalg.vector_norm(q - k, dim=-1) all distances, "
+        "(10000, n_k). length[torch.arange(10_000), best] picks one length in each "
+        "row.",
     ),
     explanation=(
         "Let w be the winner and c the nearest key. Then q·w ≥ q·c and |q − w| ≥ "

@@ -779,11 +779,12 @@ START = Exercise(
         ),
     ),
     hints=(
-        "q = q_proj(x), and likewise k. q.var() is the variance of all its entries, "
-        "(q @ k.mT).std() the spread of all dot products.",
+        "Print the variance of the numbers of q, and that of k. Is it 1, as equation "
+        "(1) takes for granted?",
         "Equation (1) with other variances: Var(q·k) = d_k · Var(q_j) · Var(k_j).",
-        "To double a layer: with torch.no_grad(): layer.weight.mul_(2), and the same "
-        "for its bias.",
+        "With q = q_proj(x), and likewise k, q.var() is the variance of all its "
+        "entries, (q @ k.mT).std() the spread of all dot products. To double a layer: "
+        "with torch.no_grad(): layer.weight.mul_(2), and the same for its bias.",
     ),
     explanation=(
         "`nn.Linear` draws its matrix evenly between -1/√d_model and 1/√d_model. That "

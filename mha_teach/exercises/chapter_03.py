@@ -828,10 +828,10 @@ SYMMETRY = Exercise(
         ),
     ),
     hints=(
-        "scores.mT swaps i and j. The mirrored part of the table is "
-        "(scores + scores.mT) / 2.",
-        "torch.randn(200, d_model, d_k) holds the matrices of 200 heads, and x @ w_q "
-        "makes all their queries at once: (200, n, d_k).",
+        "scores.mT swaps i and j. The mirrored part of the table is (scores + "
+        "scores.mT) / 2.",
+        "All heads at once need no loop: x @ w_q makes the queries of 200 heads, (200, "
+        "n, d_k).",
         "The quarter turn: left, right = w_q.chunk(2, dim=-1), and the keys are made "
         "by torch.cat([right, -left], dim=-1).",
     ),

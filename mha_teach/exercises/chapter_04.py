@@ -769,12 +769,13 @@ PADDING = Exercise(
         ),
     ),
     hints=(
-        "Number the keys, 0 to n_k - 1. Which of them are real in a sentence of "
-        "length 2?",
-        "lengths is a list. torch.tensor(lengths) is (batch,), and [:, None] makes it "
-        "(batch, 1). A comparison of (n_k,) with (batch, 1) is (batch, n_k): each "
-        "number with each length.",
-        "x[:, None, None, :] puts two axes of size 1 in the middle.",
+        "Number the keys, 0 to n_k - 1. Which of them are real in a sentence of length "
+        "2?",
+        "lengths is a list; as a tensor it is (batch,), and with one more axis (batch, "
+        "1). A comparison of (n_k,) with that is (batch, n_k): each number with each "
+        "length.",
+        "torch.tensor(lengths)[:, None] has that axis, and x[:, None, None, :] puts "
+        "two axes of size 1 in the middle.",
     ),
     explanation=(
         "Key j of sentence b is real if `j < lengths[b]`. The two axes of size 1 stand "
@@ -1113,10 +1114,11 @@ ATTENTION = Exercise(
     hints=(
         "Three lines of the chapter do all but the query that may look at nobody: "
         "scores, -inf where the mask is False, softmax.",
+        "What does a row of the mask look like whose query may look at nobody? Which "
+        "scores of that row should be filled?",
         "mask.any(dim=-1, keepdim=True) says of each query whether it may look at "
-        "somebody.",
-        "A row that is not filled has a softmax like any other, and no nan. Then "
-        "masked_fill can write zeros over its weights.",
+        "somebody. A row that is not filled has a softmax like any other, and no nan. "
+        "Then masked_fill can write zeros over its weights.",
     ),
     explanation=(
         "A row in which every score is -inf would make a nan. So the scores of such a "

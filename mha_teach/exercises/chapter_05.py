@@ -647,12 +647,17 @@ HAND = Exercise(
         ),
     ),
     hints=(
-        "torch.eye(d_model).split([letters, places, places, places], dim=1) gives four "
-        "matrices; each picks one group of a token's numbers.",
-        "Head 0 is almost a head of the chapter. For head 1, start with the matrix "
-        "that picks a, and move its columns by one: roll(1, dims=1).",
+        "Write down a token of the third place, and the token that asks, with a = 1 "
+        "and b = 3. For each head: which group of the one must meet which group of the "
+        "other in a dot product?",
+        "Head 0 is almost a head of the chapter. For head 1, a pointer to place i "
+        "should make the query of place i + 1: to which number of the query must "
+        "number i of the group a lead?",
         "Softmax needs a large gap. A one is written as 2, so a score is 4 times your "
         "factor, divided by √d_k.",
+        "torch.eye(d_model).split([letters, places, places, places], dim=1) gives four "
+        "matrices; each picks one group of a token's numbers. torch.roll moves rows or "
+        "columns along an axis.",
     ),
     explanation=(
         "Each head needs a query that equals the key of one place. The matrix that "
@@ -907,12 +912,13 @@ LINE = Exercise(
         ),
     ),
     hints=(
+        "Take two letters only, and put their four averages on a line. Which of the "
+        "four have one answer, and which the other?",
+        "Fit one readout to the first letters, and a new one to the second. What does "
+        "each name for x, then y, and for y, then x?",
         "pairs = torch.cartesian_prod(torch.arange(10), torch.arange(10)) holds all "
-        "pairs, and torch.tensor([alpha, 1 - alpha]) @ torch.eye(10)[pairs] all "
-        "averages.",
-        "The answers to fit are pairs[:, 0] for the first letters and pairs[:, 1] for "
-        "the second. Fit a new readout for each.",
-        "For the reason: take two letters only, and put the four averages on a line.",
+        "pairs, pairs[:, 0] their first letters, and torch.tensor([alpha, 1 - alpha]) "
+        "@ torch.eye(10)[pairs] all averages.",
     ),
     explanation=(
         "The matrix gives the letter with more weight, every time. Asked for the other "

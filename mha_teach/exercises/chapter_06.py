@@ -110,12 +110,14 @@ PREDICT = Exercise(
         ),
     ),
     hints=(
-        "Two steps: unflatten cuts a column number c into (c // d_k, c % d_k); "
-        "transpose lets the head and the token change places.",
+        "Make it small: one sentence of 2 tokens, 2 heads of 3 columns. Number the "
+        "places as they lie in memory. Which step cuts an axis, and which reads in "
+        "another order?",
         "x @ w_q is written row by row. One column further is 1 place, one token "
         "further h·d_k, one sentence further n·h·d_k. How far is one head?",
-        "For the reshape: the number's place within its sentence is "
-        "token · h·d_k + column. One block holds n·d_k places, one row d_k.",
+        "unflatten cuts a column number c into (c // d_k, c % d_k). For the reshape: "
+        "the number's place within its sentence is token · h·d_k + column. One block "
+        "holds n·d_k places, one row d_k.",
     ),
     explanation=(
         "Column `c` is number `c % d_k` of head `c // d_k`. The transpose only reads "
@@ -591,12 +593,12 @@ SPLIT = Exercise(
         ),
     ),
     hints=(
+        "Take one sentence of 4 tokens, 10 numbers each, with the numbers from 0 to 39 "
+        "in order, and h = 2. Write down head 0. What does your function make of it?",
         "Two steps. The first cuts the last axis in two, (h, width). The second lets "
         "two axes change places.",
         "x.unflatten(-1, (h, -1)) cuts the last axis and leaves the others alone; its "
         "-1 is inferred from that axis.",
-        "Give it a tensor whose numbers you know, such as "
-        "torch.arange(40.).view(1, 4, 10) with h = 2, and look.",
     ),
     explanation=(
         "unflatten cuts one axis, and asks that h divides it; view and reshape see the "
@@ -829,6 +831,8 @@ MERGE = Exercise(
         *_of_nobody_and_of_one(_no_head_outputs, _merge_of_one),
     ),
     hints=(
+        "Take one sentence of 2 tokens and 2 heads, and write down the two rows that "
+        "W^O should read. What does your function make of it?",
         "Go through split backwards: first the two axes change places again, then two "
         "are joined.",
         "flatten(2) joins axis 2 and all after it. It copies where it must; view would "
@@ -1028,11 +1032,13 @@ SLICE = Exercise(
         ),
     ),
     hints=(
-        "Cutting the input is a W that is zero outside its blocks: "
-        "w * torch.block_diag(*torch.ones(h, d_k, d_k)).",
+        "Write one number of a query of head 1 as a sum over the numbers of its token, "
+        "once for each of the two layers. Is number 0 among them?",
         "Compare the weights before and after, head by head, in float64: a head "
-        "notices if any entry moves by more than 1e-9.",
-        "For the reason: what is decided before W^O, and what after?",
+        "notices if any entry moves by more than 1e-9. For the reason: what is decided "
+        "before W^O, and what after?",
+        "The small matrices of all heads are one large matrix that is zero outside its "
+        "blocks. torch.block_diag(*torch.ones(h, d_k, d_k)) is 1 inside such blocks.",
     ),
     explanation=(
         "The reason in the last entry is one way to say it. Every number of the output "

@@ -762,11 +762,13 @@ RANK = Exercise(
         ),
     ),
     hints=(
+        "Print the rank of a random (n, n) matrix, then that of a product of (n, 2) "
+        "and (2, n). What sets the second?",
+        "How many columns has the q of one head? And for the reason: what does a map "
+        "lose that must be built from few products, and which step after it can bend "
+        "it, entry by entry?",
         "torch.linalg.matrix_rank(trace.scores[0]) is the rank of head 0; make the "
         "module and x float64 first.",
-        "A matrix that is a product of (n, d_k) and (d_k, n) has rank d_k at most.",
-        "For the reason: what does a map lose that must be built from few products, "
-        "and which step after it can bend it, entry by entry?",
     ),
     explanation=(
         "The reason in the last entry is one way to say it. With h·d_k held fixed, "

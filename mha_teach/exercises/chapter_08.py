@@ -99,8 +99,10 @@ PREDICT = Exercise(
         ),
     ),
     hints=(
-        "output = g_0 c_0 + g_1 c_1 + g_2 c_2 + bias, for each number of the output.",
-        "A gate multiplies contributions. Nothing else in the sum changes.",
+        "Write the number as a sum, with a gate for each head. Which terms has it, and "
+        "which of them have a gate?",
+        "output = g_0 c_0 + g_1 c_1 + g_2 c_2 + bias, for each number of the output. A "
+        "gate multiplies contributions. Nothing else in the sum changes.",
         "For the keys: after the multiplication by 0, can softmax still tell a "
         "forbidden key from an allowed one?",
     ),
@@ -663,11 +665,13 @@ GATE = Exercise(
         ),
     ),
     hints=(
-        "Three steps: multiply, merge, project. Shapes are aligned from the right, so "
-        "a gate (head,) must become (head, 1, 1) to meet (…, head, n, d_v).",
-        "gate[..., None, None] adds two axes at the end, whatever stands before them.",
-        "Merge: transpose(-3, -2) puts the heads behind the tokens, flatten(-2) lays "
-        "them side by side.",
+        "Write the shape of each factor in the sum. Which axis of head_outputs counts "
+        "the heads, from the end, and how many axes come after it?",
+        "Three steps: multiply, merge, project. Shapes are aligned from the right: "
+        "which shape lets a gate (head,) meet (…, head, n, d_v)? And which two axes "
+        "change places before heads stand side by side?",
+        "gate[..., None] adds one axis of size 1 at the end, whatever stands before "
+        "it. transpose and flatten count axes from the end, too: -1 is the last.",
     ),
     explanation=(
         "The gate is a factor on the head outputs, after attention and before W^O. "
@@ -1023,12 +1027,14 @@ PERMUTE = Exercise(
         ),
     ),
     hints=(
-        "weight.unflatten(0, (h, -1)) gives the rows of each head an axis of their "
-        "own: index it with the new order, and flatten again. For out_proj.weight do "
-        "it along axis 1.",
+        "For head 0, mark in each of the four weights and four biases what is its own: "
+        "rows, columns, or nothing.",
         "A bias of a projection is cut like the rows of its weight. That of out_proj "
         "belongs to no head.",
-        "For the numbers: compare parameter by parameter, (a != b).sum().",
+        "weight.unflatten(0, (h, -1)) gives the rows of each head an axis of their "
+        "own: index it with the new order, which makes a copy, and flatten again. For "
+        "out_proj.weight do it along axis 1. For the numbers: compare parameter by "
+        "parameter, (a != b).sum().",
     ),
     explanation=(
         "No output changes, two maps do. The numbers that moved are those of two "

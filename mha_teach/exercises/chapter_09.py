@@ -108,10 +108,10 @@ PREDICT = Exercise(
     hints=(
         "Attention, norms and network all return vectors of width d_model: else they "
         "could not be added to x.",
-        "nn.Linear(a, b) has a · b + b parameters; nn.LayerNorm(d_model) has 2 · "
-        "d_model.",
         "Only attention carries anything from one token to another, and the mask says "
         "to whom.",
+        "nn.Linear(a, b) has a · b + b parameters; nn.LayerNorm(d_model) has 2 · "
+        "d_model.",
     ),
     explanation=(
         "A block keeps the shape of its input, so that blocks can be stacked. Only "
@@ -623,10 +623,12 @@ BLOCK = Exercise(
         ),
     ),
     hints=(
-        "scaled_dot_product_attention(q, k, v, mask) returns output and weights; the "
-        "last axes of q, k and v are tokens and their numbers.",
-        "F.layer_norm(t, t.shape[-1:]) normalises the numbers of each token.",
+        "Let W^O and w_out be zero: what should be left of x, and what is? Then let "
+        "one of the two work.",
         "Name the stream after attention y. The network reads y, and adds to y.",
+        "scaled_dot_product_attention(q, k, v, mask) returns output and weights; the "
+        "last axes of q, k and v are tokens and their numbers. F.layer_norm(t, "
+        "t.shape[-1:]) normalises the numbers of each token.",
     ),
     explanation=(
         "Two additions to one stream, a norm after each. What attention brings has to "
@@ -1005,11 +1007,13 @@ DEPTH = Exercise(
         ),
     ),
     hints=(
+        "Print two rows of the output after one attention, and again after the last. "
+        "How far are they apart?",
+        "Turn the tokens round, and the outputs back before you compare: a row belongs "
+        "to a token, not to a place.",
         "x = F.layer_norm(attention(x), (d_model,)) in a loop over the attentions; "
-        "then the same with x + attention(x).",
-        "((a - b).abs().amax(dim=-1) > 0.001).sum() counts rows that differ; a single "
-        "row b is compared with all.",
-        "x.flip(0) turns the tokens round. Turn the outputs back before you compare.",
+        "then the same with x + attention(x). ((a - b).abs().amax(dim=-1) > "
+        "0.001).sum() counts rows that differ; a single row b is compared with all.",
     ),
     explanation=(
         "Fresh attentions look almost evenly, so each makes the tokens much more "
