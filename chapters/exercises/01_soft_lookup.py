@@ -3,12 +3,14 @@
 #
 # Four exercises for [chapter 01](../01_soft_lookup.ipynb), 30 minutes and an optional 20:
 #
-# | | exercise | what you practise | minutes |
-# |---|---|---|---|
-# | ● | `01-weights` | weigh three keys by hand before anything runs | 5 |
-# | ●● | `01-bug` | find a bug that has the right shape | 10 |
-# | ●● | `01-lookup` | write the look-up, with a softmax for scores of any size | 15 |
-# | ●●● | `01-nearest` | measure how often the nearest key wins, and say why (optional) | 20 |
+# | | exercise | what you practise | minutes | points |
+# |---|---|---|---|---|
+# | ● | `01-weights` | weigh three keys by hand before anything runs | 5 | 2 |
+# | ●● | `01-bug` | find a bug that has the right shape | 10 | 2 |
+# | ●● | `01-lookup` | write the look-up, with a softmax for scores of any size | 15 | 4 |
+# | ●●● | `01-nearest` | measure how often the nearest key wins, and say why (optional) | 20 | 4 |
+#
+# Half of the points of an exercise go by the share of its properties that hold, the other half is earned if all of them do.
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
 # question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.

@@ -3,12 +3,14 @@
 #
 # Four exercises for [chapter 02](../02_scaling.ipynb), 30 minutes and an optional 20:
 #
-# | | exercise | what you practise | minutes |
-# |---|---|---|---|
-# | ● | `02-predict` | predict how far dot products spread | 5 |
-# | ●● | `02-bug` | find a scale that has the right shape and the wrong size | 10 |
-# | ●● | `02-entropy` | write the entropy of a head | 15 |
-# | ●●● | `02-spread` | measure how a fresh layer starts, and say why that will do (optional) | 20 |
+# | | exercise | what you practise | minutes | points |
+# |---|---|---|---|---|
+# | ● | `02-predict` | predict how far dot products spread | 5 | 2 |
+# | ●● | `02-bug` | find a scale that has the right shape and the wrong size | 10 | 2 |
+# | ●● | `02-entropy` | write the entropy of a head | 15 | 4 |
+# | ●●● | `02-spread` | measure how a fresh layer starts, and say why that will do (optional) | 20 | 4 |
+#
+# Half of the points of an exercise go by the share of its properties that hold, the other half is earned if all of them do.
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
 # question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.

@@ -3,12 +3,14 @@
 #
 # Four exercises for [chapter 03](../03_queries_keys_values.ipynb), 30 minutes and an optional 20:
 #
-# | | exercise | what you practise | minutes |
-# |---|---|---|---|
-# | ● | `03-shapes` | predict every shape when one sentence asks another | 5 |
-# | ●● | `03-bug` | find a bug that has the right shape, and passes a test | 10 |
-# | ●● | `03-attention` | write attention yourself, for any number of axes | 15 |
-# | ●●● | `03-symmetry` | measure how symmetric a head is, and say why (optional) | 20 |
+# | | exercise | what you practise | minutes | points |
+# |---|---|---|---|---|
+# | ● | `03-shapes` | predict every shape when one sentence asks another | 5 | 2 |
+# | ●● | `03-bug` | find a bug that has the right shape, and passes a test | 10 | 2 |
+# | ●● | `03-attention` | write attention yourself, for any number of axes | 15 | 4 |
+# | ●●● | `03-symmetry` | measure how symmetric a head is, and say why (optional) | 20 | 4 |
+#
+# Half of the points of an exercise go by the share of its properties that hold, the other half is earned if all of them do.
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
 # question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.

@@ -3,14 +3,16 @@
 #
 # Six exercises for [chapter 04](../04_masks.ipynb), 50 minutes and an optional 20:
 #
-# | | exercise | what you practise | minutes |
-# |---|---|---|---|
-# | ● | `04-polarity` | say what yes is in four dialects, and the shape of a mask | 5 |
-# | ●● | `04-bug` | find a mask that is wrong and has a shape that fits | 10 |
-# | ●● | `04-causal` | write a causal mask, also for a few new queries | 10 |
-# | ●● | `04-padding` | write a padding mask | 10 |
-# | ●● | `04-attention` | write attention for queries that may look at nobody, too | 15 |
-# | ●●● | `04-leak` | write the test that catches a wrong mask of the right shape (optional) | 20 |
+# | | exercise | what you practise | minutes | points |
+# |---|---|---|---|---|
+# | ● | `04-polarity` | say what yes is in four dialects, and the shape of a mask | 5 | 2 |
+# | ●● | `04-bug` | find a mask that is wrong and has a shape that fits | 10 | 2 |
+# | ●● | `04-causal` | write a causal mask, also for a few new queries | 10 | 3 |
+# | ●● | `04-padding` | write a padding mask | 10 | 3 |
+# | ●● | `04-attention` | write attention for queries that may look at nobody, too | 15 | 4 |
+# | ●●● | `04-leak` | write the test that catches a wrong mask of the right shape (optional) | 20 | 4 |
+#
+# Half of the points of an exercise go by the share of its properties that hold, the other half is earned if all of them do.
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
 # question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.

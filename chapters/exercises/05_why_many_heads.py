@@ -3,12 +3,14 @@
 #
 # Four exercises for [chapter 05](../05_why_many_heads.ipynb), 30 minutes and an optional 20:
 #
-# | | exercise | what you practise | minutes |
-# |---|---|---|---|
-# | ● | `05-average` | predict what one average keeps, and what two heads cost | 5 |
-# | ●● | `05-bug` | find why two heads give one answer | 10 |
-# | ●● | `05-hand` | set two heads by hand for another question | 15 |
-# | ●●● | `05-line` | measure what a matrix can read from one average, and say why (optional) | 20 |
+# | | exercise | what you practise | minutes | points |
+# |---|---|---|---|---|
+# | ● | `05-average` | predict what one average keeps, and what two heads cost | 5 | 2 |
+# | ●● | `05-bug` | find why two heads give one answer | 10 | 2 |
+# | ●● | `05-hand` | set two heads by hand for another question | 15 | 4 |
+# | ●●● | `05-line` | measure what a matrix can read from one average, and say why (optional) | 20 | 4 |
+#
+# Half of the points of an exercise go by the share of its properties that hold, the other half is earned if all of them do.
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
 # question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.

@@ -3,13 +3,15 @@
 #
 # Five exercises for [chapter 06](../06_split_and_merge.ipynb), 30 minutes and an optional 20:
 #
-# | | exercise | what you practise | minutes |
-# |---|---|---|---|
-# | ● | `06-predict` | say where one number goes, and what a transpose does in memory | 5 |
-# | ●● | `06-bug` | find a bug that one sentence does not show | 10 |
-# | ●● | `06-split` | write `split` | 10 |
-# | ●● | `06-merge` | write `merge` | 5 |
-# | ●●● | `06-slice` | measure what a head loses when the input is cut, and say why (optional) | 20 |
+# | | exercise | what you practise | minutes | points |
+# |---|---|---|---|---|
+# | ● | `06-predict` | say where one number goes, and what a transpose does in memory | 5 | 2 |
+# | ●● | `06-bug` | find a bug that one sentence does not show | 10 | 2 |
+# | ●● | `06-split` | write `split` | 10 | 3 |
+# | ●● | `06-merge` | write `merge` | 5 | 2 |
+# | ●●● | `06-slice` | measure what a head loses when the input is cut, and say why (optional) | 20 | 4 |
+#
+# Half of the points of an exercise go by the share of its properties that hold, the other half is earned if all of them do.
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
 # question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.

@@ -3,12 +3,14 @@
 #
 # Four exercises for [chapter 07](../07_multi_head_attention.ipynb), 30 minutes and an optional 20:
 #
-# | | exercise | what you practise | minutes |
-# |---|---|---|---|
-# | ● | `07-shapes` | predict shapes and parameters before anything runs | 5 |
-# | ●● | `07-bug` | find a bug that has the right shape | 10 |
-# | ●● | `07-mha` | write multi-head attention yourself | 15 |
-# | ●●● | `07-rank` | measure what a small $d_k$ takes away, and say why (optional) | 20 |
+# | | exercise | what you practise | minutes | points |
+# |---|---|---|---|---|
+# | ● | `07-shapes` | predict shapes and parameters before anything runs | 5 | 2 |
+# | ●● | `07-bug` | find a bug that has the right shape | 10 | 2 |
+# | ●● | `07-mha` | write multi-head attention yourself | 15 | 4 |
+# | ●●● | `07-rank` | measure what a small $d_k$ takes away, and say why (optional) | 20 | 4 |
+#
+# Half of the points of an exercise go by the share of its properties that hold, the other half is earned if all of them do.
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
 # question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.

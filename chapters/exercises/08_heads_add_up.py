@@ -3,12 +3,14 @@
 #
 # Four exercises for [chapter 08](../08_heads_add_up.ipynb), 30 minutes and an optional 20:
 #
-# | | exercise | what you practise | minutes |
-# |---|---|---|---|
-# | ● | `08-predict` | predict what gates, biases and a score weight do | 5 |
-# | ●● | `08-bug` | find a bug in code that takes an output apart | 10 |
-# | ●● | `08-gate` | write a gate for each head, for any number of batch axes | 15 |
-# | ●●● | `08-permute` | let two heads change places, measure what changes, and say why (optional) | 20 |
+# | | exercise | what you practise | minutes | points |
+# |---|---|---|---|---|
+# | ● | `08-predict` | predict what gates, biases and a score weight do | 5 | 2 |
+# | ●● | `08-bug` | find a bug in code that takes an output apart | 10 | 2 |
+# | ●● | `08-gate` | write a gate for each head, for any number of batch axes | 15 | 4 |
+# | ●●● | `08-permute` | let two heads change places, measure what changes, and say why (optional) | 20 | 4 |
+#
+# Half of the points of an exercise go by the share of its properties that hold, the other half is earned if all of them do.
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
 # question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.

@@ -3,12 +3,14 @@
 #
 # Four exercises for [chapter 09](../09_one_block.ipynb), 30 minutes and an optional 20:
 #
-# | | exercise | what you practise | minutes |
-# |---|---|---|---|
-# | ● | `09-predict` | predict shapes, parameters and who moves | 5 |
-# | ●● | `09-bug` | find a bug in the second half of a block | 10 |
-# | ●● | `09-block` | write a block yourself | 15 |
-# | ●●● | `09-depth` | measure what depth does to tokens, and say why (optional) | 20 |
+# | | exercise | what you practise | minutes | points |
+# |---|---|---|---|---|
+# | ● | `09-predict` | predict shapes, parameters and who moves | 5 | 2 |
+# | ●● | `09-bug` | find a bug in the second half of a block | 10 | 2 |
+# | ●● | `09-block` | write a block yourself | 15 | 4 |
+# | ●●● | `09-depth` | measure what depth does to tokens, and say why (optional) | 20 | 4 |
+#
+# Half of the points of an exercise go by the share of its properties that hold, the other half is earned if all of them do.
 #
 # Each one is a statement, a place to write, and a check. The check names what holds and what does not, and asks you a
 # question. Run it as often as you like. A function that you write returns what is asked for, and leaves what it was given as it was.
