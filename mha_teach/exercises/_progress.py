@@ -6,6 +6,7 @@ notebooks can write at the same time; damage costs the damaged lines and no more
 
 import json
 import os
+import stat
 from pathlib import Path
 
 import platformdirs
@@ -68,7 +69,11 @@ def _read(file: Path) -> tuple[dict[str, float], bool]:
 
 def _require_ordinary(file: Path) -> None:
     """Raise where reading may never end, and what is written may be lost."""
-    if file.exists() and not file.is_file():
+    try:
+        mode = file.stat().st_mode  # once: another notebook may set the file aside
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
         raise OSError(f"{file} is no ordinary file")
 
 
@@ -83,10 +88,11 @@ def _parsed(line: str) -> tuple[str, float] | None:
     return (exercise_id, float(share)) if 0 <= share <= 1 else None
 
 
-def _append(results: dict[str, float]) -> None:
+def _append(results: dict[str, float]) -> bool:
     """Write one line a result in one go; keep in memory what cannot be written.
 
-    The line break comes first: it also ends a line that was cut off.
+    Return whether it was written. The line break comes first: it also ends a line that
+    was cut off.
     """
     lines = "".join(
         "\n" + json.dumps({"id": exercise_id, "share": share})
@@ -99,10 +105,11 @@ def _append(results: dict[str, float]) -> None:
             with path().open("ab", buffering=0) as file:
                 written = file.write(lines)
                 if written == len(lines) and _is_at_path(file.fileno()):
-                    return
+                    return True
         raise OSError("the disk is full, or the file is set aside all the time")
     except OSError:
         _unkept.update(results)
+        return False
 
 
 def _is_at_path(descriptor: int) -> bool:
@@ -129,8 +136,8 @@ def _set_aside() -> None:
         aside.unlink()
         return
     good, is_damaged = _read(aside)
-    _append(good)
-    if not is_damaged:  # another notebook had set the damage aside before
+    written = _append(good)
+    if written and not is_damaged:  # another notebook was faster to set damage aside
         aside.unlink()
 
 
