@@ -235,7 +235,8 @@ assert merge(attended).data_ptr() != attended.data_ptr()            # a new list
 # moves none either. But then the heads of a token must be *joined*, and its columns 4 and 5 lie $20 - 4 = 16$ places apart. So `merge`
 # copies all 40.
 #
-# `view` gives the same numbers another shape and never copies; where it would have to, it raises an error. It joins two neighbouring axes $a$ and $b$ only if one step along $a$ is as long as the whole of $b$:
+# `view` gives the same numbers another shape and never copies; where it would have to, it raises an error. It joins two neighbouring axes
+# $a$ and $b$ only if one step along $a$ is as long as the whole of $b$:
 #
 # $$ \text{stride}_a = \text{size}_b \cdot \text{stride}_b \tag{4} $$
 #
@@ -352,7 +353,8 @@ plots.show(
 # `recut` is the `reshape` that you have seen. `deal` gives a head the wrong columns. `join` fills the row of one token with what
 # one head found for two. `swap` takes some rows from another sentence.
 #
-# `recut` and `join` together are the fifth, and to cut the input is the sixth. Five questions whose answers we know beforehand:
+# `recut` and `join` together are the fifth, and to cut the input is the sixth. Five questions, beside the shape, whose answers we know
+# beforehand:
 #
 # - *back*: does merge undo split?
 # - *token*: token 2 changes. Does row 2 of each head's queries change, and no other?

@@ -88,7 +88,7 @@ if encoder.pretrained:
 # $$ \big[\, \mathrm{head}_1 \;\cdots\; \mathrm{head}_h \,\big] \begin{bmatrix} W_1^O \\ \vdots \\ W_h^O \end{bmatrix}
 # = \sum_{i=1}^{h} \mathrm{head}_i\, W_i^O \tag{1} $$
 #
-# Head $i$ meets its own block $W_i^O$, $d_v$ rows of $W^O$, and no other. The product is its *contribution*.
+# Head $i$ meets its own block $W_i^O$, $d_v$ rows of $W^O$, and no other. The product is its *contribution*. (Formulas count heads from 1.)
 #
 # > **Predict.** `out_proj` also adds a bias $b$. Add it to each contribution, then add these up. By how much do you miss the output?
 

@@ -53,8 +53,10 @@ def test_every_setting_has_its_runs_in_order():
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=map(str, RUNS))
 def test_a_run_is_complete(run):
-    assert set(run) == {*Setting._fields, "parameters", "accuracy", "each"}
-    assert len(run["accuracy"]) == len(run["each"]) == 5
+    measured = {"accuracy", "each", "loss"}
+    assert set(run) == {*Setting._fields, "parameters", *measured}
+    assert all(len(run[name]) == 5 for name in measured)
+    assert all(loss == round(loss, 4) > 0 for loss in run["loss"])
     for both, each in zip(run["accuracy"], run["each"], strict=True):
         shares = [both, *each]
         assert len(each) == 2
@@ -76,12 +78,22 @@ def test_what_is_called_equal_is_equal():
     assert counts == {16_384}
 
 
+def test_no_reader_of_an_even_average_gets_the_loss_lower():
+    """Its best answer knows both letters, and nothing of their order."""
+    first, second = torch.cartesian_prod(torch.arange(16), torch.arange(16)).T
+    known = (torch.eye(16)[first] + torch.eye(16)[second]) / 2
+    loss = -(known[torch.arange(256), first].log()).mean().item()
+    assert loss == pytest.approx(why_many_heads.LEAST_LOSS)
+
+
 def test_one_head_and_a_matrix_fail_for_good():
     for d_k in (16, 64):
         short, long = (shares(num_heads=1, d_k=d_k, steps=s) for s in (400, 1200))
         assert max(long) < min(short) <= max(short) < 0.25
         for each in RUNS["linear", 1, d_k, 1200]["each"]:
             assert 0.08 < min(each) < 0.14 < 0.96 < max(each)
+        assert max(RUNS["linear", 1, d_k, 1200]["loss"]) < why_many_heads.LEAST_LOSS
+        assert min(RUNS["linear", 1, d_k, 400]["loss"]) > why_many_heads.LEAST_LOSS
 
 
 def test_two_to_sixteen_heads_succeed_and_half_the_parameters_will_do():
