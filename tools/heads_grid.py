@@ -194,7 +194,7 @@ batches.
 ## Both look-ups right
 
 Share of {TEST_SIZE:,} new questions, the same for all models. Mean of the seeds
-[lowest, highest].
+[lowest, highest], rounded: 1.00 may be 0.999, where the explorer says 99 %.
 
 {table(accuracies)}
 
