@@ -135,8 +135,8 @@ plots.show(
 )
 
 # %% [markdown] slideshow={"slide_type": "fragment"}
-# This question has $a = 8$ and $b = 15$: it wants the letter of token 8, then that of token 15. Our first head asks for both places
-# at once. Its keys are the places, its values the letters.
+# This question has $a = 8$ and $b = 15$: it wants the letters of tokens 8 and 15. Our first head asks for both places at once. Its
+# keys are the places, its values the letters.
 
 # %% slideshow={"slide_type": "subslide"}
 def one_head(x, context, w_q, w_k, w_v):          # as in chapter 3
@@ -184,7 +184,7 @@ assert len(averages) == 16 + 120
 #
 # $$ \tfrac12\, v_A + \tfrac12\, v_B \;=\; \tfrac12\, v_B + \tfrac12\, v_A \tag{1} $$
 #
-# Whatever reads this output alone, a matrix or a network of any size, gets the same numbers for both questions, so one of its answers is
+# Whatever reads this output alone, a matrix or a network of any size, gets the same numbers for both questions, so one answer is
 # wrong. **One softmax is one average**, and an even average has no order.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
@@ -199,7 +199,7 @@ assert len(averages) == 16 + 120
 #
 # $$ \text{lead}(p) \;=\; p \cdot \text{lead}(1) + (1 - p) \cdot \text{lead}(0) \tag{2} $$
 #
-# As $p$ grows the lead moves one way, so it passes 0 once at most. Here are the four questions with x and y. Going down, the answer
+# As $p$ grows the lead moves one way: it passes 0 once at most. Here are the four questions with x and y. Going down, the answer
 # can turn only once.
 
 # %% slideshow={"slide_type": "subslide"}
@@ -244,6 +244,13 @@ assert same == 1 / 16 and torch.allclose(results["matrix"][1], same)
 mirrored = right(nn.Linear(16, 32), 0.3)
 assert mirrored[1] == 1 and mirrored[0] < 0.1
 
+# %% tags=["S0-2", "guard"] slideshow={"slide_type": "skip"}
+named, brought = torch.arange(16)[:, None], torch.arange(16)
+later = torch.where(named > brought, -1.0, torch.where(named < brought, -3.0, 0.0))
+mixed = torch.tensor([0.7, 0.3]) @ torch.eye(16)[pairs]
+found = (mixed @ later.mT).argmax(dim=-1)         # of two letters the later one
+assert 0.5 < (found == pairs[:, 1]).float().mean() < 0.6
+
 # weights that letters have a say in: the four questions, a letter at a and one at b
 is_x = torch.tensor([[1.0, 1], [1, 0], [0, 1], [0, 0]])
 by_letter = (is_x / 2).softmax(dim=-1)            # x scores ½ more than y
@@ -255,14 +262,15 @@ assert torch.equal(share - 3 * at_a > 0, is_x[:, 1] == 1)
 # From top to bottom, the *first* letters are x, x, y, y: one turn, in the middle. The *second* letters are x, y, x, y: that takes three.
 #
 # If $b$ has the larger weight, the middle bars change places: now the second letters need one turn, the first three. With equal
-# weights they are the same bar. (Weight on other places moves all four leads alike.) So, with weights by place and values by
+# weights they are the same bar. (Weight elsewhere moves all four leads alike.) So, with weights by place and values by
 # letter, **a linear readout of one average can always name the first letter only if $a$ weighs more than $b$, and the second only
-# if $b$ weighs more than $a$. Never both.** (With letters in the weights, x scoring ½ more than y, and places in the values, a
-# matrix does name both in these four questions: the folded cell shows it. For sixteen letters that is open.)
+# if $b$ weighs more than $a$. Never both.** (With letters in the weights, x scoring ½ more than y, and places added to the values,
+# a matrix does name both in these four questions: the folded cell shows it. For sixteen letters that is open.)
 #
 # For both answers our matrix names the letter with the larger share; the second is right where both letters are the same, once in
-# sixteen. The network names both: no two of these averages are equal, and it can bend where the answers alternate. So the limit is
-# not one head. It is **one average of letters, weighted by place and read by a linear map**.
+# sixteen. (Another matrix gets more of the second, none gets all.) The network names both: no two of these averages are equal, and
+# it can bend where the answers alternate. So the limit is not one head. It is **one average of letters, weighted by place and read
+# by a linear map**.
 
 # %% [markdown] slideshow={"slide_type": "slide"}
 # ## Can two heads do it?
@@ -301,7 +309,7 @@ assert right_with(2) == 1 and 0.4 < right_with(1) < 0.5
 # weight of another. (At 2 it gets a third, which will do; at 1 a seventh, and fewer than half are right.) The order is kept by
 # *where* a number stands, not by how large it is.
 #
-# The module of this book holds both heads, and its $W^O$ leads their 32 numbers to $d_\text{model}$.
+# The module of this book holds both heads; its $W^O$ leads their 32 numbers to $d_\text{model}$.
 
 # %% slideshow={"slide_type": "subslide"}
 module = MultiHeadAttention(64, num_heads=2, d_k=16, bias=False)
@@ -322,7 +330,7 @@ print("both agree")
 # left heads share the width: one of 64, two of 32, up to 64 of one number. Each of the four matrices holds
 # $d_\text{model} \cdot h \cdot d_k$ numbers if $d_v = d_k$, and here $h \cdot d_k = 64$: parameters are equal. In the middle each
 # head is 16 wide. On the right one head is followed by a small network, or a second layer of one head, with as many parameters in
-# attention. ([How they were trained](artifacts/why_many_heads.md).)
+# attention. ([How trained](artifacts/why_many_heads.md).)
 #
 # > **Predict.** Which will name both letters after 400 steps? Which of the others will three times as many steps help?
 
@@ -401,9 +409,9 @@ assert 0.5 < (in_order[:, 0] == batch.answer).all(dim=-1).float().mean() < 0.56
 # One head with a linear readout stays below 0.25 in all twenty runs. Our even head, with a readout that names its two letters in
 # alphabetical order, gets 0.53, the upper dashed line. What is proved is only *never all*, for weights by place and values by
 # letter. Longer training takes the trained head further down, almost to the lower line. It lowers the loss, after 1,200 steps to
-# 0.64 and less, where even weights leave 0.65 at least. But such a head is sure of one letter alone: it names that one in more than
-# 96 questions of a hundred, the other in 8 to 14. Two heads name everything, and with width 16 they have half the parameters of one
-# head of 64.
+# 0.64 and less, where even weights leave $\frac{15}{16} \ln 2 = 0.65$ at least, for two different letters stand in either order.
+# But it names one letter in more than 96 questions of a hundred, the other in 8 to 14. Two heads name everything, and with width 16
+# they have half the parameters of one head of 64.
 #
 # At the other end patience helps. 32 heads of width 2 fail at first and succeed later; 64 heads of width 1 rise to a third. Why
 # narrow heads are slow these runs do not say.

@@ -335,10 +335,11 @@ assert accuracy[8, 4] > 0.99 > 0.5 > accuracy[8, 2]
 
 # %% [markdown] slideshow={"slide_type": "subslide"}
 # One head fails at every width: from its one average a linear map must read both letters, in order ([when it
-# cannot](05_why_many_heads.ipynb#is-an-uneven-average-enough)). (If the average is uneven, a small network can; so can a second layer.) Two
-# heads of width 8 hardly ever fail. At width 4, number makes up for width: on average two heads do better than one, four better than two,
-# and eight hardly ever fail. At width 2 eight do no better than four, and the five runs lie far apart. A limit, or a lack of patience?
-# After three times the training eight heads of width 2 succeed, and one head still does not ([card](artifacts/heads_grid.md)).
+# cannot](05_why_many_heads.ipynb#is-an-uneven-average-enough)). (If the average is uneven, a small network can; so can a second
+# layer.) Two heads of width 8 hardly ever fail. At width 4, number makes up for width: on average two heads beat one of any width,
+# four beat two, and eight hardly ever fail. At width 2 eight do no better than four, and the five runs lie far apart. A limit, or a
+# lack of patience? After three times the training eight heads of width 2 succeed, and one head still does not
+# ([card](artifacts/heads_grid.md)).
 #
 # In translation, [Vaswani et al. (2017)](references.md#vaswani-2017) kept the cost fixed and moved $h$ from 1 to 32 (Table 3, rows
 # A): the best and the worst lie 0.9 apart on a scale of 100 (BLEU), and 8 and 16 heads tie.
