@@ -285,11 +285,12 @@ def _files() -> Iterator[Finding]:
     """Look for files that were deleted or changed since pip installed them."""
     models = {_canonical(model.distribution) for model in _packaged_models()}
     whole = 0
-    names = {package.name for package in metadata.distributions() if package.name}
+    installed = (package.name for package in metadata.distributions())
+    names = set(map(_canonical, filter(None, installed)))
     if "pip" not in names:
         yield Finding("pip is missing", ANEW)
     # By name: what pip left behind, renamed, is not found so.
-    for name in sorted(set(map(_canonical, names))):
+    for name in sorted(names):
         package = metadata.distribution(name)
         damaged = [] if name in models else _damaged(package)
         if damaged:
@@ -336,13 +337,13 @@ def _widgets() -> Iterator[Finding]:
     from jupyter_core.paths import jupyter_path
 
     folders = [Path(folder) for folder in jupyter_path("labextensions")]
-    locked = _locked()
-    names = ("anywidget", "jupyterlab-widgets")
-    anew = [_pinned(name, locked.get(name)) for name in names]
     for name in LAB_EXTENSIONS:
         if any((folder / name / "package.json").is_file() for folder in folders):
             yield Finding(f"JupyterLab has the widgets of {name}")
         else:
+            locked = _locked()
+            packages = ("anywidget", "jupyterlab-widgets")
+            anew = [_pinned(package, locked.get(package)) for package in packages]
             yield Finding(
                 f"JupyterLab lacks the widgets of {name}",
                 _pip_install("--force-reinstall --no-deps", *anew),

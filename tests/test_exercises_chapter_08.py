@@ -1,13 +1,11 @@
 """Chapter 08's own: a bug that a test hides, and draws that give nothing away."""
 
-from copy import deepcopy
-
 import pytest
 import torch
 
 from exercise_notebook import cells, printed_by
-from mha_teach import MultiHeadAttention
 from mha_teach.exercises import chapter_08, evaluate
+from mha_teach.exercises.bank import slip
 
 BANK = {exercise.id: exercise for exercise in chapter_08.EXERCISES}
 
@@ -42,42 +40,19 @@ def test_what_changes_when_heads_change_places_is_no_accident(seed):
     assert h > 2
 
 
+BY_SLICES = """heads = t.unflatten(dim, (h, -1)).movedim(dim, 0)
+        a, b = heads[0], heads[2]
+        heads[0], heads[2] = b, {first}
+        return t"""
+
+
 @pytest.mark.parametrize("seed", [None, 1, 2])
 @pytest.mark.parametrize("copied", [True, False])
 def test_a_slice_that_was_written_over_is_asked_about(copied, seed):
     """As a learner would swap: with slices, and with or without a copy of them."""
-
-    def swapped(n, d_model, h, d_k, d_v):
-        module = MultiHeadAttention(d_model, h, d_k=d_k, d_v=d_v).requires_grad_(False)
-        for proj in module.children():
-            proj.bias.normal_()
-        other, x = deepcopy(module), torch.randn(n, d_model)
-
-        def swap(t, width):
-            a, b = t[:width], t[2 * width : 3 * width]
-            t[:width], t[2 * width : 3 * width] = b, a.clone() if copied else a
-
-        for proj, width in ((other.q_proj, d_k), (other.k_proj, d_k)):
-            swap(proj.weight, width)
-            swap(proj.bias, width)
-        swap(other.v_proj.weight, d_v)
-        swap(other.v_proj.bias, d_v)
-        forgotten = other(x)
-        swap(other.out_proj.weight.T, d_v)
-        before, after = module.trace(x), other.trace(x)
-
-        def differ(a, b):
-            return ((a - b).abs() > 1e-4).flatten(1).any(1).sum().item()
-
-        pairs = zip(module.parameters(), other.parameters(), strict=True)
-        return {
-            "outputs": differ(after.output, before.output),
-            "maps": differ(after.weights, before.weights),
-            "forgotten": differ(forgotten, before.output),
-            "numbers": sum((a != b).sum().item() for a, b in pairs),
-            "why": "A sum has no order.",
-        }
-
+    by_index = "return t.unflatten(dim, (h, -1)).index_select(dim, order)"
+    by_slices = BY_SLICES.format(first="a.clone()" if copied else "a")
+    swapped = slip(chapter_08.swaps, f"{by_index}.flatten(dim, dim + 1)", by_slices)
     exercise = BANK["08-permute"]
     report = evaluate(exercise, exercise.as_answer(swapped, seed), seed)
     assert report.passed == copied

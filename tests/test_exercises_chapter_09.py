@@ -111,12 +111,11 @@ def test_what_is_wrong_with_a_mask_is_asked_about(weigh, first, question, seed):
 
 
 def test_a_mask_that_is_used_to_no_effect_is_not_said_to_be_unused():
-    def block(x, mask, w_q, w_k, w_v, w_o, w_in, w_out):
-        scores = (x @ w_q) @ (x @ w_k).mT / w_q.shape[-1] ** 0.5
+    def weigh(scores, mask):
         scores.masked_fill(~mask, float("-inf"))
-        y = F.layer_norm(x + scores.softmax(-1) @ x @ w_v @ w_o, x.shape[-1:])
-        return F.layer_norm(y + (y @ w_in).relu() @ w_out, x.shape[-1:])
+        return scores.softmax(-1)
 
+    block = chapter_09._weighed_by(weigh)
     first = evaluate(BANK["09-block"], block).first_failure
     assert first.name == "causal"
     assert first.failure.question.endswith("mask come in, and what becomes of it?")

@@ -70,9 +70,14 @@ def trained(setting: Setting, seed: int, steps: int = STEPS) -> LookupModel:
     return model
 
 
+def exam() -> LookupBatch:
+    """Draw the questions that trained models are measured on, the same for all."""
+    return questions(TEST_SIZE, torch.Generator().manual_seed(TEST_SEED))
+
+
 @torch.no_grad()
 def accuracy(model: LookupModel) -> float:
-    test = questions(TEST_SIZE, torch.Generator().manual_seed(TEST_SEED))
+    test = exam()
     return round(share_right(model(test.x), test.answer), 4)
 
 

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_teach import MultiHeadAttention
-from mha_teach.training import LookupModel, answer_loss, train
+from mha_teach.training import LookupModel, answer_loss, share_right, train
 from tools.heads_grid import (
     BATCH_SIZE,
     D_MODEL,
@@ -29,9 +29,8 @@ from tools.heads_grid import (
     SYMBOLS,
     TEST_SEED,
     TEST_SIZE,
-    accuracy,
     batch_loss,
-    questions,
+    exam,
     summary,
 )
 
@@ -121,27 +120,25 @@ def attention_parameters(setting: Setting) -> int:
     )
 
 
-def each_right(model: nn.Module) -> list[float]:
-    """Return how often a model names the first symbol rightly, and the second."""
-    test = questions(TEST_SIZE, torch.Generator().manual_seed(TEST_SEED))
-    right = model(test.x).argmax(dim=-1) == test.answer
-    return [round(share, 4) for share in right.float().mean(dim=0).tolist()]
-
-
-def loss_on_test(model: nn.Module) -> float:
-    """Return the cross-entropy in nats, the mean over all answers."""
-    test = questions(TEST_SIZE, torch.Generator().manual_seed(TEST_SEED))
-    return round(answer_loss(model(test.x), test.answer).item(), 4)
+@torch.no_grad()
+def measured(model: nn.Module) -> dict[str, float | list[float]]:
+    """Return the shares of questions and of each symbol named rightly, and the loss."""
+    test = exam()
+    logits = model(test.x)
+    each = (logits.argmax(dim=-1) == test.answer).float().mean(dim=0).tolist()
+    return {
+        "accuracy": round(share_right(logits, test.answer), 4),
+        "each": [round(share, 4) for share in each],
+        "loss": round(answer_loss(logits, test.answer).item(), 4),
+    }
 
 
 def runs(setting: Setting) -> dict:
-    models = [trained(setting, seed) for seed in SEEDS]
+    found = [measured(trained(setting, seed)) for seed in SEEDS]
     return {
         **setting._asdict(),
         "parameters": attention_parameters(setting),
-        "accuracy": [accuracy(model) for model in models],
-        "each": [each_right(model) for model in models],
-        "loss": [loss_on_test(model) for model in models],
+        **{name: [one[name] for one in found] for name in found[0]},
     }
 
 
